@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @cache
-def _discover(package_name: str, base: type) -> dict[str, Any]:
+def _discover(package_name: str, base: Any) -> dict[str, Any]:
     package = importlib.import_module(package_name)
     entries: dict[str, Any] = {}
     for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
@@ -50,7 +50,7 @@ def _entries_of(module: ModuleType, base: type) -> list[Any]:
     ]
 
 
-def discover(package_name: str, base: type[T]) -> Mapping[str, Any]:
+def discover(package_name: str, base: Any) -> Mapping[str, Any]:
     """Every entry of a package by name, in the order of the file names."""
     return _discover(package_name, base)
 

@@ -78,12 +78,12 @@ class Prediction:
     @property
     def predicted(self) -> NDArray[np.integer]:
         """The most probable class of each text, (n,)."""
-        return self.probabilities.argmax(axis=1)
+        return np.asarray(self.probabilities.argmax(axis=1))
 
     @property
     def confidence(self) -> NDArray[np.floating]:
         """Its probability, (n,)."""
-        return self.probabilities.max(axis=1)
+        return np.asarray(self.probabilities.max(axis=1))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,55 @@
+"""calibrant: text classifiers whose confidence means something.
+
+    data/ ─► models/ ─► objectives/ ─► training ─► artifact ─► inference/ ─► Prediction ─► metrics/ ─► report/
+    text in  embed ·    what training  one loop    a run       how many      probabilities one number  what people
+             encode ·   minimises      (HF         on disk     passes        and labels    each        look at
+             head                      Trainer)
+
+Imports point only leftwards. Nothing heavy is loaded until it is used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calibrant.config import RunConfig
+    from calibrant.errors import UserError
+    from calibrant.evaluation import evaluate
+    from calibrant.fit import fit
+    from calibrant.prediction import Classifier, load
+    from calibrant.training import CalibratedTrainer
+    from calibrant.types import Decision, Prediction
+
+__version__ = "0.1.0"
+__all__ = [
+    "CalibratedTrainer",
+    "Classifier",
+    "Decision",
+    "Prediction",
+    "RunConfig",
+    "UserError",
+    "evaluate",
+    "fit",
+    "load",
+]
+
+_HOME = {
+    "CalibratedTrainer": "training",
+    "Classifier": "prediction",
+    "Decision": "types",
+    "Prediction": "types",
+    "RunConfig": "config",
+    "UserError": "errors",
+    "evaluate": "evaluation",
+    "fit": "fit",
+    "load": "prediction",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(f"calibrant.{_HOME[name]}"), name)
+    globals()[name] = value  # a function may share its module's name: the function is meant
+    return value

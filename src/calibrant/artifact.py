@@ -1,0 +1,192 @@
+"""A run on disk.
+
+    RUN/
+      model/           save_pretrained: config with id2label, safetensors, tokenizer
+      calibrant.json   method, settings, data, versions, calibrator, threshold: the record
+      metrics.json     what evaluate last measured, and on what
+      README.md        model card
+      checkpoints/     while training; a killed run resumes from the last
+
+Everything in a finished run is data: safetensors, JSON and Markdown, no pickle.
+"""
+
+import hashlib
+import json
+import platform
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from calibrant.atomic import write_json, write_text
+from calibrant.card import model_card
+from calibrant.config import RunConfig
+from calibrant.errors import UserError
+from calibrant.types import Splits
+
+FORMAT = 1
+RECORD = "calibrant.json"
+PACKAGES = ("calibrant", "torch", "transformers", "tokenizers", "numpy")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory and its record."""
+
+    path: Path
+    record: dict[str, Any]
+
+    @property
+    def model_dir(self) -> Path:
+        """What ``from_pretrained`` takes."""
+        return self.path / "model"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where training keeps what it needs to resume."""
+        return self.path / "checkpoints"
+
+    @property
+    def complete(self) -> bool:
+        """Whether training has finished."""
+        return bool(self.record["status"] == "complete")
+
+    @property
+    def config(self) -> RunConfig:
+        """The settings it was trained with."""
+        return RunConfig(**self.record["config"])
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The classes, in the order of their ids."""
+        return tuple(self.record["labels"])
+
+    def last_checkpoint(self) -> Path | None:
+        """The newest whole checkpoint; a half-written one, left by a kill, is removed.
+
+        The Trainer writes ``trainer_state.json`` last, so that a checkpoint that has it is whole.
+        """
+        whole = []
+        for folder in self.checkpoints.glob("checkpoint-*"):
+            try:
+                json.loads((folder / "trainer_state.json").read_text())
+                whole.append(folder)
+            except (OSError, ValueError):
+                shutil.rmtree(folder)
+        return max(whole, key=lambda folder: int(folder.name.split("-")[1]), default=None)
+
+    def finish(self, model: Any, tokenizer: Any, training: dict[str, Any]) -> "Run":
+        """Save the trained model, complete the record, and drop the checkpoints."""
+        unfinished = self.path / ".model"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        model.save_pretrained(unfinished)
+        tokenizer.save_pretrained(unfinished)
+        shutil.rmtree(self.model_dir, ignore_errors=True)
+        unfinished.replace(self.model_dir)
+        run = self.updated(status="complete", training=training, files=_digests(self.model_dir))
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
+        return run
+
+    def updated(self, **changes: Any) -> "Run":
+        """The run with changes to its record, written."""
+        run = Run(self.path, {**self.record, **changes})
+        write_json(self.path / RECORD, run.record)
+        write_text(self.path / "README.md", model_card(run.record, run.metrics()))
+        return run
+
+    def metrics(self) -> dict[str, Any] | None:
+        """What ``evaluate`` last measured."""
+        path = self.path / "metrics.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    def record_metrics(self, metrics: dict[str, Any], measured_on: dict[str, Any]) -> None:
+        """Keep what was measured, and on what, in ``metrics.json`` and on the model card."""
+        write_json(self.path / "metrics.json", {"metrics": metrics, "measured_on": measured_on})
+        self.updated()
+
+
+def begin(
+    path: Path, config: RunConfig, splits: Splits, method: dict[str, Any], objective: dict[str, Any]
+) -> Run:
+    """A new run, or the one of the same settings and data that is already there."""
+    fingerprint = config.fingerprint(data=splits.provenance(), objective_settings=objective)
+    if (path / RECORD).exists():
+        run = Run(path, _read_record(path))
+        if run.record["fingerprint"] != fingerprint:
+            raise UserError(
+                f"{path} holds another run ({run.record['method']['name']}, {run.record['status']}), with other "
+                "settings or data; give another --out or remove it."
+            )
+        return run
+    if path.is_file() or (path.is_dir() and any(path.iterdir())):
+        raise UserError(f"{path} exists and is not a run of calibrant's; give another --out.")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{path} cannot be created ({error.strerror}); give another --out.") from error
+    run = Run(
+        path,
+        {
+            "format": FORMAT,
+            "status": "training",
+            "fingerprint": fingerprint,
+            "method": method,
+            "objective": objective,
+            "calibrator": None,
+            "threshold": None,
+            "labels": list(splits.label_names),
+            "data": splits.provenance(),
+            "config": config.model_dump(),
+            "versions": {name: version(name) for name in PACKAGES},
+            "machine": f"{platform.machine()}, Python {platform.python_version()}",
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        },
+    )
+    write_json(path / RECORD, run.record)
+    return run
+
+
+def load(path: Path | str) -> Run:
+    """A finished run, its files checked against their fingerprints."""
+    path = Path(path)
+    if not (path / RECORD).exists():
+        raise UserError(
+            f"{path} is not a run: it has no {RECORD}. Train one with `calibrant train --out {path} …`."
+        )
+    run = Run(path, _read_record(path))
+    if not run.complete:
+        raise UserError(
+            f"{path} has not finished training; run the same `calibrant train` again to resume it."
+        )
+    found = _digests(run.model_dir)
+    differing = sorted(name for name, digest in run.record["files"].items() if found.get(name) != digest)
+    if differing:
+        raise UserError(
+            f"{path}/model/{differing[0]} is missing or not the file that was saved with the run; "
+            "restore it or train again."
+        )
+    return run
+
+
+def _read_record(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads((path / RECORD).read_text(encoding="utf-8"))
+        known: Sequence[int] = (FORMAT,)
+        if record["format"] not in known:
+            raise UserError(f"{path / RECORD} has format {record['format']}, this version reads {FORMAT}.")
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{path / RECORD} is damaged ({error}); restore it or train again.") from error
+    return dict(record)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    return {
+        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }

@@ -1,0 +1,50 @@
+"""The command line: parse, call, print. One file per command; heavy imports inside."""
+
+import os
+import sys
+
+import typer
+
+from calibrant.cli import demo, evaluate, predict, train
+from calibrant.cli import list as list_
+from calibrant.errors import UserError
+
+app = typer.Typer(
+    name="calibrant",
+    help="Text classifiers whose confidence means something, on familiar and on unfamiliar text.",
+    epilog="Start with:  calibrant demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("demo")(demo.demo)
+app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
+app.command("predict")(predict.predict)
+app.command("list")(list_.list_)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    if version:
+        from calibrant import __version__
+
+        typer.echo(f"calibrant {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run a command; a user's mistake is one sentence and exit code 2."""
+    # Set before torch loads: some CPUs announce AMX that the machine does not grant, and bf16 then
+    # dies with an illegal instruction.
+    os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    try:
+        app()
+    except UserError as error:
+        typer.echo(f"calibrant: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("calibrant: interrupted; the same command again goes on from here.", err=True)
+        sys.exit(130)

@@ -1,0 +1,49 @@
+"""``calibrant evaluate``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    test: Annotated[
+        str | None, typer.Option(help="Labelled test file, or a dataset's name [the run's own dataset].")
+    ] = None,
+    ood: Annotated[
+        str | None,
+        typer.Option(help="Unfamiliar text: a file or a dataset's name [the run's own dataset's]."),
+    ] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column that holds the text [as in training].")
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="Column that holds the label [as in training].")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write an HTML page.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure a run: accuracy, calibration, and how well it knows what it does not know.
+
+    Example:  calibrant evaluate runs/tickets --test test.csv --ood other.csv --report report.html
+    """
+    from calibrant.cli.console import working
+
+    with working() as progress:
+        from calibrant.measure import measure
+
+        measured = measure(run, test, ood, text_column, label_column, progress)
+    if report is not None:
+        from calibrant.report.page import write_report
+
+        write_report(report, f"calibrant: {run}", [measured.entry], notes=measured.notes)
+    if json_:
+        typer.echo(json.dumps(measured.entry.metrics))
+        return
+    from calibrant.cli.tables import metric_table
+
+    typer.echo(metric_table({str(run): measured.entry.metrics}))
+    if report is not None:
+        typer.echo(f"Report: {report}")

@@ -1,0 +1,60 @@
+"""Tables for the terminal."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+def plain_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """One line a row, columns from the keys."""
+    table = _table(*rows[0]) if rows else _table("none")
+    for row in rows:
+        table.add_row(*("–" if value is None else str(value) for value in row.values()))
+    return _text(table)
+
+
+def metric_table(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """What ``evaluate`` measured, one column per model, all in percent but the likelihoods."""
+    from calibrant.metrics import metrics
+
+    table = _table("", *results)
+    for group, heading in (("", ""), ("misclassification", "misclassified: "), ("ood", "unfamiliar: ")):
+        for metric in metrics().values():
+            parts = [(result.get(group) or {}) if group else result for result in results.values()]
+            values = [part.get(metric.name) for part in parts]
+            if (metric.kind == "detection") == bool(group) and any(value is not None for value in values):
+                arrow = "↑" if metric.higher_is_better else "↓"
+                table.add_row(
+                    f"{heading}{metric.title} {arrow}", *(_shown(metric.name, value) for value in values)
+                )
+    for key, title in (
+        ("mean_confidence_test", "mean confidence"),
+        ("mean_confidence_ood", "mean confidence, unfamiliar"),
+    ):
+        values = [result[key] for result in results.values()]
+        if any(value is not None for value in values):
+            table.add_row(title, *(_shown(key, value) for value in values))
+    return _text(table)
+
+
+def _shown(name: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if name in ("nll", "brier") else f"{100 * value:.1f} %"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, column in enumerate(columns):
+        table.add_column(column, overflow="fold", no_wrap=i == 0)
+    return table
+
+
+def _text(table: Table) -> str:
+    console = Console(width=None)
+    with console.capture() as capture:
+        console.print(table, markup=False, highlight=False)
+    return capture.get().rstrip("\n")

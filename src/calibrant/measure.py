@@ -1,0 +1,68 @@
+"""Measure a run on test text and on text of another world, and keep what was found."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from calibrant.data import datasets, read_file
+from calibrant.errors import UserError
+from calibrant.evaluation import evaluate
+from calibrant.prediction import load
+from calibrant.registry import pick
+from calibrant.report.page import Entry
+from calibrant.types import Progress, Texts
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Predictions and metrics of one run, and the texts behind them."""
+
+    entry: Entry
+    test: Texts
+    ood: Texts | None
+    label_names: tuple[str, ...]
+    notes: list[str]
+
+
+def measure(
+    path: Path | str,
+    test: str | None = None,
+    ood: str | None = None,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    progress: Progress | None = None,
+) -> Measured:
+    """Evaluate a run. ``test`` and ``ood`` are files or names of datasets; a run that was trained on a
+    dataset is measured on that dataset's own where they are not given."""
+    classifier = load(path)
+    config = classifier.run.config
+    columns = text_column or config.text_column, label_column or config.label_column
+    if test is None:
+        if config.dataset is None:
+            raise UserError("--test is missing: name a labelled file with text that training has not seen.")
+        test = config.dataset
+        ood = ood or datasets()[test].ood
+    test_texts = _texts(test, columns, config.source, labelled=True)
+    ood_texts = None if ood is None else _texts(ood, columns, config.source, labelled=False)
+    name = classifier.run.record["method"]["name"]
+    test_prediction = classifier.prediction(test_texts, progress, f"test {name}")
+    ood_prediction = None
+    if ood_texts is not None:
+        # whatever labels it has belong to another world
+        unlabelled = Texts(ood_texts.texts, None, ood_texts.source, ood_texts.fingerprint)
+        ood_prediction = classifier.prediction(unlabelled, progress, f"unfamiliar {name}")
+    metrics = evaluate(test_prediction, ood_prediction)
+    measured_on = {
+        part: {"n": len(texts), "source": texts.source, "fingerprint": texts.fingerprint}
+        for part, texts in (("test", test_texts), ("ood", ood_texts))
+        if texts is not None
+    }
+    classifier.run.record_metrics(metrics, measured_on)
+    notes = [f"{part}: {about['n']} texts, {about['source']}" for part, about in measured_on.items()]
+    entry = Entry(name, test_prediction, ood_prediction, metrics)
+    return Measured(entry, test_texts, ood_texts, classifier.label_names, notes)
+
+
+def _texts(name: str, columns: tuple[str, str], source: str | None, labelled: bool) -> Texts:
+    if Path(name).suffix or Path(name).exists():
+        return read_file(name, *columns, labelled=labelled)
+    return pick("dataset", name, datasets()).read("test", source)

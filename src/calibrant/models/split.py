@@ -1,0 +1,127 @@
+"""Any Hugging Face sequence classifier as embed → encode → head.
+
+    x = embed(ids)            word embeddings, before positions and LayerNorm    (B, T) → (B, T, e)
+    f(x) = encode(x, mask)    last hidden states                                 → (B, T, h)
+    g(f(x)) = head(…, mask)   logits                                             → (B, K)
+
+The feature of a text is the mean of its last hidden states over its own tokens.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutputWithPooling
+
+from calibrant.errors import UserError
+
+WORKS = "BERT, RoBERTa, XLM-R, ALBERT, ELECTRA, DistilBERT, DeBERTa-v2, MPNet and ModernBERT"
+
+
+class SplitModel:
+    """A view of a sequence classifier; it owns no weights."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self.model = model
+        self._prefix = model.base_model_prefix
+        self._base = model.base_model
+
+    def embed(self, input_ids: Tensor) -> Tensor:
+        """x, (B, T) → (B, T, e)."""
+        x: Tensor = self.model.get_input_embeddings()(input_ids)
+        return x
+
+    def encode(self, x: Tensor, mask: Tensor) -> Tensor:
+        """f(x): the last hidden states, (B, T, e) → (B, T, h)."""
+        hidden: Tensor = self._base(inputs_embeds=x, attention_mask=mask).last_hidden_state
+        return hidden
+
+    def head(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """g: logits of given last hidden states, (B, T, h) → (B, K).
+
+        Every architecture has a head of its own, so the classifier's own ``forward`` runs, seeing
+        these hidden states where it asks its encoder for them.
+        """
+        view = _Answered(self.model, self._prefix, self._pooled(hidden))
+        logits: Tensor = type(self.model).forward(view, attention_mask=mask).logits
+        return logits
+
+    def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
+        """g∘f(x), (B, T, e) → (B, K)."""
+        return self.head(self.encode(x, mask), mask)
+
+    @staticmethod
+    def features(hidden: Tensor, mask: Tensor) -> Tensor:
+        """The mean over each text's own tokens, (B, T, h) → (B, h)."""
+        weight = mask.unsqueeze(-1).to(hidden.dtype)
+        return (hidden * weight).sum(dim=1) / weight.sum(dim=1)
+
+    @contextmanager
+    def dropout_off(self) -> Iterator[None]:
+        """Evaluation mode, then every module back as it was."""
+        training = [module for module in self.model.modules() if module.training]
+        self.model.eval()
+        try:
+            yield
+        finally:
+            for module in training:
+                module.training = True
+
+    def _pooled(self, hidden: Tensor) -> BaseModelOutputWithPooling:
+        """What the encoder returns for these hidden states, pooled where BERT and ALBERT pool."""
+        pooler = getattr(self._base, "pooler", None)
+        if pooler is None:
+            return BaseModelOutputWithPooling(last_hidden_state=hidden)
+        if isinstance(pooler, nn.Linear):  # ALBERT keeps the layer and its activation apart
+            pooled = self._base.pooler_activation(pooler(hidden[:, 0]))
+        else:
+            pooled = pooler(hidden)
+        return BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=pooled)
+
+    def verify(self) -> None:
+        """Refuse a model whose embedding path does not give what its token path gives.
+
+        Checked on a padded batch, because that is where decoders and models with tricks of their
+        own at padding go wrong, silently.
+        """
+        name = type(self.model).__name__
+        ids, mask = self._padded_batch()
+        with torch.no_grad(), self.dropout_off():
+            expected = self.model(input_ids=ids, attention_mask=mask).logits
+            try:
+                got = self(self.embed(ids), mask)
+            except Exception as error:
+                raise UserError(
+                    f"{name} cannot be calibrated: it does not run from word embeddings ({error}). Use an "
+                    f"encoder classifier such as {WORKS}."
+                ) from error
+        if got.shape != expected.shape or not torch.allclose(got, expected, rtol=1e-3, atol=1e-4):
+            raise UserError(
+                f"{name} cannot be calibrated: from word embeddings it gives other logits than from tokens "
+                f"on a padded batch. Use an encoder classifier such as {WORKS}."
+            )
+
+    def _padded_batch(self) -> tuple[Tensor, Tensor]:
+        config = self.model.config
+        padding = config.pad_token_id if config.pad_token_id is not None else 0
+        # Ordinary words, as far as one can tell from ids: special tokens are mostly the first ones.
+        ids = (config.vocab_size - 1 - torch.arange(16)).clamp_min(padding + 1).view(2, 8)
+        mask = torch.ones_like(ids)
+        ids[1, 5:], mask[1, 5:] = padding, 0
+        device = self.model.device
+        return ids.to(device), mask.to(device)
+
+
+class _Answered:
+    """A classifier whose encoder has already answered; all else is the classifier's own."""
+
+    def __init__(self, model: PreTrainedModel, prefix: str, answer: BaseModelOutputWithPooling) -> None:
+        self._model, self._prefix, self._answer = model, prefix, answer
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self._prefix:
+            return lambda *args, **kwargs: self._answer
+        return getattr(self._model, name)

@@ -1,0 +1,33 @@
+"""What training minimises."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from torch import Tensor
+
+from calibrant.models.split import SplitModel
+from calibrant.types import Batch
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A scalar to differentiate and, for the log, the terms that it is made of."""
+
+    total: Tensor
+    terms: dict[str, Tensor] = field(default_factory=dict)
+
+
+class Objective(ABC):
+    """A training loss over the batch, the mean over its texts.
+
+    A subclass is a frozen dataclass of its hyper-parameters, all with defaults, so that
+    ``Objective(**json)`` gives back what ``dataclasses.asdict`` wrote.
+    """
+
+    name: ClassVar[str]
+    citation: ClassVar[str]
+
+    @abstractmethod
+    def loss(self, model: SplitModel, batch: Batch) -> Loss:
+        """The loss of one batch, with gradients to the model's weights."""

@@ -1,0 +1,73 @@
+"""Manifold smoothing: the method of Kong et al. (2020)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from calibrant.errors import UserError
+from calibrant.models.split import SplitModel
+from calibrant.objectives.base import Loss, Objective
+from calibrant.objectives.manifold import interpolate_labels, kl_divergence, negative_entropy
+from calibrant.objectives.solvers import SOLVERS
+from calibrant.registry import pick
+from calibrant.types import Batch
+
+
+@dataclass(frozen=True)
+class ManifoldSmoothing(Objective):
+    """CE + λ_on·R_on + λ_off·R_off (equation 4 of the paper).
+
+        R_on  = KL(y′ ‖ g∘f(x′))     smooth between a text and its partner: calibration in-distribution
+        R_off = −H(g∘f(x″))          no confidence off the manifold: calibration out-of-distribution
+
+    A term whose weight is 0 costs nothing. ``solver`` says how x′ and x″ are found (``shared`` is the
+    cheaper, ``pgd`` the one printed in the paper); ``random_start_on`` and ``random_start_off``, with
+    ``pgd`` only, start the inner problem at a random point of the ball instead of at x.
+    """
+
+    name: ClassVar[str] = "manifold-smoothing"
+    citation: ClassVar[str] = (
+        "Kong et al. (2020), Calibrated Language Model Fine-Tuning for In- and Out-of-Distribution Data"
+    )
+
+    lambda_on: float = 1.0
+    lambda_off: float = 1.0
+    delta_on: float = 1e-4
+    delta_off: float = 1e-3
+    delta_y: float = 0.1
+    solver: str = "shared"
+    steps: int = 1
+    random_start_on: bool = False
+    random_start_off: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("lambda_on", "lambda_off", "delta_on", "delta_off"):
+            if not getattr(self, name) >= 0:
+                raise UserError(f"`{name}` must not be negative, got {getattr(self, name)}.")
+        if not 0 <= self.delta_y <= 1:
+            raise UserError(f"`delta_y` must lie in [0, 1], got {self.delta_y}.")
+        if self.steps < 1:
+            raise UserError(f"`steps` must be at least 1, got {self.steps}.")
+        pick("solver", self.solver, SOLVERS)
+        if self.solver == "shared" and (self.random_start_on or self.random_start_off):
+            raise UserError("The solver 'shared' starts at x; take solver='pgd' for random starts.")
+
+    def loss(self, model: SplitModel, batch: Batch) -> Loss:
+        """The three terms of one batch; a text's partner is another text of the batch."""
+        mask = batch.attention_mask
+        partners = torch.randperm(len(batch), device=batch.labels.device)
+        solution = SOLVERS[self.solver](self, model, batch, partners)
+        total = solution.ce
+        terms = {"ce": solution.ce.detach()}
+        if solution.on is not None:
+            logits = model(solution.on, mask)
+            y = interpolate_labels(batch.labels, batch.labels[partners], logits.shape[-1], self.delta_y)
+            r_on = kl_divergence(y, logits).mean()
+            total = total + self.lambda_on * r_on
+            terms["r_on"] = r_on.detach()
+        if solution.off is not None:
+            r_off = negative_entropy(model(solution.off, mask)).mean()
+            total = total + self.lambda_off * r_off
+            terms["r_off"] = r_off.detach()
+        return Loss(total, terms)

@@ -1,0 +1,112 @@
+"""Figures drawn into an ``Axes`` that the caller owns; no pyplot, so no state and no display."""
+
+import io
+import re
+from html import escape
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from calibrant.metrics import accuracy, expected_calibration_error, reliability
+from calibrant.metrics.base import Floats, check_classification
+from calibrant.metrics.ece import assign_bins
+from calibrant.types import Prediction
+
+# The colours of the light page. In SVG text each becomes a CSS variable, so that a dark page can set its own.
+INK, FAINT, ACCENT, GAP = "#1b2a38", "#9aa7b2", "#2f6f9f", "#c8553d"
+_VARIABLES = {INK: "--ink", FAINT: "--faint", ACCENT: "--accent", GAP: "--gap"}
+
+
+def reliability_diagram(axes: Axes, prediction: Prediction, bins: int = 15) -> None:
+    """Accuracy of each confidence bin against its mean confidence; a calibrated model is on the diagonal.
+
+    Args:
+        axes: where to draw.
+        prediction: on familiar text, with labels.
+        bins: as in the expected calibration error, whose binning this is.
+    """
+    labels = np.array([], dtype=int) if prediction.labels is None else prediction.labels
+    p, y = check_classification(prediction.probabilities, labels)
+    r = reliability(p.max(axis=1), p.argmax(axis=1) == y, bins)
+    filled = r.count > 0
+    left, width = r.edges[:-1][filled], np.diff(r.edges)[filled]
+    hit, said = r.accuracy[filled], r.confidence[filled]
+    axes.bar(left, hit, width, align="edge", color=ACCENT, edgecolor="none", label="accuracy")
+    axes.bar(
+        left, said - hit, width, bottom=hit, align="edge", color=GAP, alpha=0.4, label="gap to confidence"
+    )
+    axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1)
+    ece = expected_calibration_error(p, y, bins)
+    _dress(axes, "accuracy", title=f"ECE {ece:.1%}, accuracy {accuracy(p, y):.1%}")
+    axes.set_ylim(0, 1)
+
+
+def confidence_histogram(
+    axes: Axes, confidence: ArrayLike, bins: int = 15, guess: float | None = None, top: float | None = None
+) -> None:
+    """Share of texts in each confidence bin, with the mean.
+
+    Args:
+        axes: where to draw.
+        confidence: (n,) in [0, 1].
+        bins: bins of equal width.
+        guess: the confidence of a random guess (1/K), marked where given: unfamiliar text belongs there.
+        top: upper end of the vertical axis, so that figures side by side compare.
+    """
+    edges, share = _shares(confidence, bins)
+    mean = float(np.mean(np.asarray(confidence), dtype=np.float64))
+    axes.bar(edges[:-1], share, np.diff(edges), align="edge", color=ACCENT, edgecolor="none")
+    axes.axvline(mean, color=GAP, linewidth=1.5, label="mean")
+    if guess is not None:
+        axes.axvline(guess, color=INK, linewidth=1, linestyle="--", label=f"random guess ({guess:.0%})")
+    _dress(axes, "share of texts", title=f"mean confidence {mean:.1%}")
+    axes.set_ylim(0, top)
+
+
+def histogram_top(confidence: ArrayLike, bins: int = 15) -> float:
+    """The height of the histogram's highest bar."""
+    return float(_shares(confidence, bins)[1].max())
+
+
+def _shares(confidence: ArrayLike, bins: int) -> tuple[Floats, Floats]:
+    edges, index = assign_bins(confidence, bins)
+    return edges, np.bincount(index, minlength=bins) / len(index)
+
+
+def figure_svg(figure: Figure, prefix: str = "", label: str = "") -> str:
+    """SVG text to put into a page: the same figure gives the same text.
+
+    Args:
+        figure: any figure.
+        prefix: put before each id, so that the ids of two figures on a page differ.
+        label: what the figure shows, for those who cannot see it.
+    """
+    no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    buffer = io.StringIO()
+    # Ids come from a hash of the content and a salt that is random otherwise; text stays text.
+    with matplotlib.rc_context({"svg.hashsalt": "calibrant", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata=no_metadata)
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]  # the XML declaration and doctype do not belong inside HTML
+    svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{escape(prefix)}", svg)
+    for colour, variable in _VARIABLES.items():
+        svg = svg.replace(colour, f"var({variable}, {colour})")
+    role = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
+    return svg.replace("<svg", f"<svg {role}", 1)
+
+
+def _dress(axes: Axes, ylabel: str, title: str) -> None:
+    """Labels, colours and a legend below the axes, where it hides nothing."""
+    axes.legend(
+        loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, frameon=False, fontsize=8, labelcolor=INK
+    )
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("confidence", color=INK)
+    axes.set_ylabel(ylabel, color=INK)
+    axes.set_title(title, color=INK, fontsize=10)
+    axes.tick_params(colors=INK, labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)

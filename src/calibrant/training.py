@@ -1,0 +1,135 @@
+"""One training loop for every objective, on ``transformers.Trainer``."""
+
+import time
+from collections import defaultdict
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainerCallback, TrainingArguments
+from transformers.trainer_pt_utils import LengthGroupedSampler
+
+from calibrant.errors import UserError
+from calibrant.models.split import SplitModel
+from calibrant.objectives import CrossEntropy, Objective
+from calibrant.types import Batch, Progress
+
+
+def dev_metrics(prediction: EvalPrediction) -> dict[str, float]:
+    """Accuracy and NLL on dev, and ``selection``, by which the best checkpoint is chosen.
+
+    selection = (correct + 1 / (1 + NLL)) / n orders by accuracy and, where that ties, by lower NLL:
+    the second part is below the 1/n by which accuracies differ.
+    """
+    logits, labels = torch.as_tensor(prediction.predictions), torch.as_tensor(prediction.label_ids)
+    nll = cross_entropy(logits, labels).item()
+    correct = int((logits.argmax(dim=-1) == labels).sum())
+    n = len(labels)
+    return {"accuracy": correct / n, "nll": nll, "selection": (correct + 1 / (1 + nll)) / n}
+
+
+class CalibratedTrainer(Trainer):  # type: ignore[misc]
+    """A ``transformers.Trainer`` that minimises an objective of calibrant's.
+
+    Takes every argument of ``Trainer``; ``compute_metrics`` defaults to ``dev_metrics``. The loss of
+    a step is the mean over its texts, however they are spread over accumulated micro-batches, and
+    the objective's terms are logged beside it.
+    """
+
+    # compute_loss divides by the number of texts in the whole step itself.
+    loss_is_scaled_for_ga = True
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        args: TrainingArguments | None = None,
+        *trainer_args: Any,
+        objective: Objective | None = None,
+        **trainer_kwargs: Any,
+    ) -> None:
+        self.objective = objective if objective is not None else CrossEntropy()
+        self.split = SplitModel(model)
+        self.split.verify()
+        trainer_kwargs.setdefault("compute_metrics", dev_metrics)
+        super().__init__(model, args, *trainer_args, **trainer_kwargs)
+        if self.args.n_gpu > 1 or self.args.world_size > 1:
+            raise UserError(
+                "calibrant trains on one device, because the objectives run parts of the model; "
+                "set CUDA_VISIBLE_DEVICES to one GPU."
+            )
+        self.model_accepts_loss_kwargs = True  # so that the texts of an accumulated step are counted
+        self._sums: dict[str, Tensor | float] = defaultdict(float)
+        self._summed_texts = 0
+
+    def compute_loss(
+        self,
+        model: PreTrainedModel,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> Any:
+        """The objective while training; cross-entropy, with the logits, while evaluating."""
+        if not model.training:
+            outputs = model(**inputs)
+            return (outputs.loss, outputs) if return_outputs else outputs.loss
+        batch = Batch(inputs["input_ids"], inputs["attention_mask"], inputs["labels"])
+        with self.accelerator.autocast():
+            loss = self.objective.loss(self.split, batch)
+        for name, term in loss.terms.items():
+            self._sums[name] += term * len(batch)
+        self._summed_texts += len(batch)
+        share = 1.0 if num_items_in_batch is None else len(batch) / num_items_in_batch
+        return loss.total * share
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Add the mean of each loss term since the last log."""
+        if "loss" in logs and self._summed_texts:
+            logs |= {name: float(total) / self._summed_texts for name, total in self._sums.items()}
+            self._sums.clear()
+            self._summed_texts = 0
+        super().log(logs, start_time)
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+        sampler = super()._get_train_sampler(train_dataset)
+        if isinstance(sampler, LengthGroupedSampler):
+            return EpochSeededSampler(sampler, self.args.data_seed or self.args.seed)
+        return sampler
+
+
+class EpochSeededSampler(torch.utils.data.Sampler[int]):
+    """Length grouping whose order depends on seed and epoch only, so that a resumed epoch is the same."""
+
+    def __init__(self, sampler: LengthGroupedSampler, seed: int) -> None:
+        self.sampler, self.seed = sampler, seed
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Called by the Trainer at the start of each epoch."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.sampler)
+
+    def __iter__(self) -> Any:
+        self.sampler.generator = torch.Generator().manual_seed((self.seed << 32) + self.epoch)
+        return iter(self.sampler)
+
+
+class Watch(TrainerCallback):  # type: ignore[misc]
+    """Tells a ``Progress`` how far training is, and sees to it that a long epoch is checkpointed too."""
+
+    def __init__(self, progress: Progress, label: str, seconds_between_checkpoints: float = 300) -> None:
+        self.progress, self.label = progress, label
+        self.seconds = seconds_between_checkpoints
+        self.saved = time.monotonic()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """After each optimizer step."""
+        self.progress(self.label, state.global_step, state.max_steps)
+        if time.monotonic() - self.saved > self.seconds:
+            control.should_save = True
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """After each checkpoint, whoever asked for it."""
+        self.saved = time.monotonic()
