@@ -1,6 +1,10 @@
 """A tiny encoder built in memory, and a small labelled corpus that it can learn."""
 
+import csv
 import random
+import shutil
+import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,13 +12,19 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
+from calibrant.cli import main
+from calibrant.config import RunConfig
+from calibrant.fitting import fit
+
+torch.set_num_threads(1)  # for models this small, a second thread only waits
+
 WORDS = {
-    "billing": "invoice charge refund payment card price receipt bank".split(),
-    "shipping": "parcel courier delivery late address tracking box lost".split(),
-    "account": "password login email locked reset profile username sign".split(),
+    "billing": ["invoice", "charge", "refund", "payment", "card", "price", "receipt", "bank"],
+    "shipping": ["parcel", "courier", "delivery", "late", "address", "tracking", "box", "lost"],
+    "account": ["password", "login", "email", "locked", "reset", "profile", "username", "sign"],
 }
-FILLER = "the my a is was please help with and i it now today".split()
-UNFAMILIAR = "galaxy violin recipe goalkeeper enzyme glacier sonnet tractor".split()
+FILLER = ["the", "my", "a", "is", "was", "please", "help", "with", "and", "i", "it", "now", "today"]
+UNFAMILIAR = ["galaxy", "violin", "recipe", "goalkeeper", "enzyme", "glacier", "sonnet", "tractor"]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -76,7 +86,6 @@ def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def csv_file(tmp_path: Path):
     """Writes rows into a CSV file and returns its path."""
-    import csv
 
     def write(name: str, rows: list[tuple[str, ...]], header: tuple[str, ...] = ("text", "label")) -> Path:
         path = tmp_path / name
@@ -85,3 +94,54 @@ def csv_file(tmp_path: Path):
         return path
 
     return write
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that reaches for the network fails at once, instead of passing on some machines."""
+    connect = socket.socket.connect
+
+    def refuse(self: socket.socket, address: object) -> None:
+        if self.family != socket.AF_UNIX:
+            raise AssertionError(f"a test must not use the network, and this one asked for {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory, model_dir: Path) -> Path:
+    """The directory of a finished run; for reading only, so copy it before changing anything."""
+    folder = tmp_path_factory.mktemp("trained")
+    with open(folder / "train.csv", "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("text", "label"), *corpus(200)])
+    settings = RunConfig(
+        train=str(folder / "train.csv"),
+        model=str(model_dir),
+        max_length=32,
+        epochs=3,
+        batch_size=16,
+        learning_rate=1e-2,
+    )
+    return fit(settings, folder / "run").path
+
+
+@pytest.fixture
+def run_copy(trained: Path, tmp_path: Path) -> Path:
+    """A finished run to tamper with."""
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Runs ``calibrant …`` in this process; gives the exit code, standard output and standard error."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["calibrant", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return int(end.value.code or 0), out, err
+
+    return run

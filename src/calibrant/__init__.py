@@ -1,9 +1,9 @@
 """calibrant: text classifiers whose confidence means something.
 
     data/ ─► models/ ─► objectives/ ─► training ─► artifact ─► inference/ ─► Prediction ─► metrics/ ─► report/
-    text in  embed ·    what training  one loop    a run       how many      probabilities one number  what people
-             encode ·   minimises      (HF         on disk     passes        and labels    each        look at
-             head                      Trainer)
+    text in  embed ·    what training  one loop    a run       how many      probabilities one number  what
+             encode ·   minimises      (HF         on disk     passes        and labels    each        people
+             head                      Trainer)                                                        look at
 
 Imports point only leftwards. Nothing heavy is loaded until it is used.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from calibrant.config import RunConfig
     from calibrant.errors import UserError
     from calibrant.evaluation import evaluate
-    from calibrant.fit import fit
+    from calibrant.fitting import fit
     from calibrant.prediction import Classifier, load
     from calibrant.training import CalibratedTrainer
     from calibrant.types import Decision, Prediction
@@ -40,7 +40,7 @@ _HOME = {
     "RunConfig": "config",
     "UserError": "errors",
     "evaluate": "evaluation",
-    "fit": "fit",
+    "fit": "fitting",
     "load": "prediction",
 }
 

@@ -14,7 +14,6 @@ import hashlib
 import json
 import platform
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -29,6 +28,7 @@ from calibrant.types import Splits
 
 FORMAT = 1
 RECORD = "calibrant.json"
+KEYS = ("status", "fingerprint", "method", "objective", "labels", "data", "config")
 PACKAGES = ("calibrant", "torch", "transformers", "tokenizers", "numpy")
 
 
@@ -115,13 +115,15 @@ def begin(
     fingerprint = config.fingerprint(data=splits.provenance(), objective_settings=objective)
     if (path / RECORD).exists():
         run = Run(path, _read_record(path))
-        if run.record["fingerprint"] != fingerprint:
+        if run.record["fingerprint"] == fingerprint:
+            return run
+        # One whose training never began (a mistyped --model, say) holds nothing, and gives way.
+        if run.complete or run.checkpoints.exists():
             raise UserError(
-                f"{path} holds another run ({run.record['method']['name']}, {run.record['status']}), with other "
-                "settings or data; give another --out or remove it."
+                f"{path} holds another run ({run.record['method']['name']}, {run.record['status']}), with "
+                "other settings or data; give another --out or remove it."
             )
-        return run
-    if path.is_file() or (path.is_dir() and any(path.iterdir())):
+    elif path.is_file() or (path.is_dir() and any(path.iterdir())):
         raise UserError(f"{path} exists and is not a run of calibrant's; give another --out.")
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -173,15 +175,19 @@ def load(path: Path | str) -> Run:
 
 def _read_record(path: Path) -> dict[str, Any]:
     try:
-        record = json.loads((path / RECORD).read_text(encoding="utf-8"))
-        known: Sequence[int] = (FORMAT,)
-        if record["format"] not in known:
-            raise UserError(f"{path / RECORD} has format {record['format']}, this version reads {FORMAT}.")
+        record: dict[str, Any] = dict(json.loads((path / RECORD).read_text(encoding="utf-8")))
+        known = record["format"] == FORMAT
+        if known:
+            RunConfig(**record["config"])
+            needed = (*KEYS, "files") if record["status"] == "complete" else KEYS
+            if missing := [key for key in needed if key not in record]:
+                raise KeyError(missing[0])
     except (ValueError, KeyError, TypeError) as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{path / RECORD} is damaged ({error}); restore it or train again.") from error
-    return dict(record)
+        what = str(error).splitlines()[0]
+        raise UserError(f"{path / RECORD} is damaged ({what}); restore it or train again.") from error
+    if not known:
+        raise UserError(f"{path / RECORD} has format {record['format']}, this version reads {FORMAT}.")
+    return record
 
 
 def _digests(folder: Path) -> dict[str, str]:

@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from calibrant.errors import UserError
+from calibrant.registry import pick
 
 
 class RunConfig(BaseModel):
@@ -18,7 +19,7 @@ class RunConfig(BaseModel):
     'manifold-smoothing'
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     # data: a file of the user's own, or a declared dataset
     train: str | None = None
@@ -46,7 +47,7 @@ class RunConfig(BaseModel):
     weight_decay: float = Field(0.0, ge=0)
     bf16: bool = False
     gradient_checkpointing: bool = False
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**32)
 
     @model_validator(mode="after")
     def _one_source_of_data(self) -> Self:
@@ -65,6 +66,8 @@ class RunConfig(BaseModel):
             return cls(**settings)
         except ValidationError as error:
             first = error.errors()[0]
+            if first["type"] == "extra_forbidden":
+                pick("setting", str(first["loc"][0]), cls.model_fields)
             option = f"--{'.'.join(map(str, first['loc'])).replace('_', '-')}: " if first["loc"] else ""
             message = first["msg"].removeprefix("Value error, ")
             got = f", got {first['input']!r}" if first["loc"] else ""
@@ -78,8 +81,8 @@ class RunConfig(BaseModel):
         except OSError as error:
             raise UserError(f"No config file {str(path)!r}; check the path.") from error
         except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise UserError(f"{path}: not YAML or JSON ({error}).") from error
-        if not isinstance(settings, dict):
+            raise UserError(f"{path}: not YAML or JSON ({' '.join(str(error).split())}).") from error
+        if not isinstance(settings, dict) or not all(isinstance(name, str) for name in settings):
             raise UserError(f"{path}: expected settings such as `epochs: 8`, one a line.")
         return settings
 

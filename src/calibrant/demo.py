@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.artifact import Run
 from calibrant.atomic import write_json
 from calibrant.config import RunConfig
-from calibrant.fit import fit, silent
+from calibrant.fitting import fit, silent
 from calibrant.measure import Measured, measure
 from calibrant.report.page import write_report
 from calibrant.types import Prediction, Progress

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from calibrant.artifact import Run
 from calibrant.data import datasets, read_file
+from calibrant.data.splits import warn_of_overlap
 from calibrant.errors import UserError
 from calibrant.evaluation import evaluate
+from calibrant.fitting import load_splits
 from calibrant.prediction import load
 from calibrant.registry import pick
 from calibrant.report.page import Entry
@@ -40,8 +43,9 @@ def measure(
         if config.dataset is None:
             raise UserError("--test is missing: name a labelled file with text that training has not seen.")
         test = config.dataset
-        ood = ood or datasets()[test].ood
+        ood = ood or pick("dataset", test, datasets()).ood
     test_texts = _texts(test, columns, config.source, labelled=True)
+    _warn_of_overlap(classifier.run, test_texts)
     ood_texts = None if ood is None else _texts(ood, columns, config.source, labelled=False)
     name = classifier.run.record["method"]["name"]
     test_prediction = classifier.prediction(test_texts, progress, f"test {name}")
@@ -62,7 +66,20 @@ def measure(
     return Measured(entry, test_texts, ood_texts, classifier.label_names, notes)
 
 
+def _warn_of_overlap(run: Run, test: Texts) -> None:
+    """Where the training texts can still be had."""
+    try:
+        train = load_splits(run.config).train
+    except UserError:
+        return
+    if train.fingerprint == run.record["data"]["train"]["fingerprint"]:
+        warn_of_overlap(train, test)
+
+
 def _texts(name: str, columns: tuple[str, str], source: str | None, labelled: bool) -> Texts:
-    if Path(name).suffix or Path(name).exists():
+    known = datasets()  # first: a folder of a dataset's name can be written ./name
+    if name not in known and (Path(name).suffix or Path(name).exists()):
         return read_file(name, *columns, labelled=labelled)
-    return pick("dataset", name, datasets()).read("test", source)
+    dataset = pick("dataset", name, known)
+    offered = {s.kind for s in dataset.sources}
+    return dataset.read("test", source if source in offered else None)

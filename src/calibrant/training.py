@@ -1,5 +1,6 @@
 """One training loop for every objective, on ``transformers.Trainer``."""
 
+import random
 import time
 from collections import defaultdict
 from typing import Any
@@ -112,7 +113,9 @@ class EpochSeededSampler(torch.utils.data.Sampler[int]):
         return len(self.sampler)
 
     def __iter__(self) -> Any:
-        self.sampler.generator = torch.Generator().manual_seed((self.seed << 32) + self.epoch)
+        # Through Python's generator, since torch's looks at the low 32 bits of a seed only.
+        seed = random.Random(f"{self.seed} {self.epoch}").getrandbits(32)
+        self.sampler.generator = torch.Generator().manual_seed(seed)
         return iter(self.sampler)
 
 

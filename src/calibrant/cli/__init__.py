@@ -41,10 +41,19 @@ def main() -> None:
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     try:
-        app()
+        app(prog_name="calibrant")
     except UserError as error:
-        typer.echo(f"calibrant: {error}", err=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("calibrant: interrupted; the same command again goes on from here.", err=True)
-        sys.exit(130)
+        _fail(str(error))
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _fail(f"{error.filename}: {error.strerror}.")
+    except SystemExit as end:
+        if end.code == 130:  # what typer makes of Ctrl-C
+            typer.echo("calibrant: interrupted; the same command again goes on from here.", err=True)
+        raise
+
+
+def _fail(sentence: str) -> None:
+    typer.echo(f"calibrant: {' '.join(sentence.splitlines())}", err=True)
+    sys.exit(2)

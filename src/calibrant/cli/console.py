@@ -1,10 +1,13 @@
 """What the commands share on the terminal: a progress bar with the time left, and quiet libraries."""
 
+import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
+from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
@@ -24,26 +27,35 @@ def working() -> Iterator[Progress]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Bars(*columns, console=console) as bars:
-        tasks = {}
+    bars, tasks = Bars(*columns, console=console, transient=True), {}
 
-        def progress(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total)
-            bars.update(tasks[what], completed=done, total=total)
+    def progress(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            bars.start()  # not before: a mistake found early leaves its sentence alone on the terminal
+            tasks[what] = bars.add_task(what, total=total)
+        bars.update(tasks[what], completed=done, total=total)
 
+    try:
         yield progress
+    finally:
+        if tasks:
+            bars.stop()
 
 
 def _quiet(console: Console) -> None:
-    """Warnings of ours are printed as one line; the libraries' chatter is not printed."""
+    """What calibrant logs or warns of is printed, a line each; the libraries' chatter is not."""
     import transformers
 
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
 
+    ours = Path(__file__).parents[1]
+
     def show(message: Warning | str, category: type[Warning], filename: str, *rest: object) -> None:
-        if "calibrant" in filename:
+        if Path(filename).is_relative_to(ours):
             console.print(f"calibrant: warning: {message}", markup=False, highlight=False)
 
     warnings.showwarning = show  # type: ignore[assignment]
+    logger = logging.getLogger("calibrant")
+    logger.handlers = [RichHandler(console=console, show_time=False, show_level=False, show_path=False)]
+    logger.setLevel(logging.INFO)

@@ -33,14 +33,14 @@ def predict(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.data import read_file
+        from calibrant.data.files import read_file, read_lines
         from calibrant.prediction import load
 
         classifier = load(run)
         if text:
             texts = text
         elif file == "-":
-            texts = [line.rstrip("\n") for line in sys.stdin]
+            texts = read_lines(sys.stdin.buffer, "standard input")
         else:
             texts = list(read_file(file or "", text_column or classifier.run.config.text_column).texts)
         decisions = classifier.predict(texts, threshold=threshold, progress=progress)

@@ -72,7 +72,6 @@ def train(
         "source": source,
         "max_train_samples": max_train_samples,
         "method": method,
-        "objective": _hyper_parameters(set_ or []) or None,
         "model": model,
         "layers": layers,
         "max_length": max_length,
@@ -91,8 +90,9 @@ def train(
     settings = RunConfig.read(config) if config is not None else {}
     settings |= {name: value for name, value in given.items() if value is not None}
     checked = RunConfig.build(**settings)
+    checked = checked.model_copy(update={"objective": checked.objective | _hyper_parameters(set_ or [])})
     with working() as progress:
-        from calibrant.fit import fit
+        from calibrant.fitting import fit
 
         run = fit(checked, out, progress)
     result = {"run": str(out), "method": run.record["method"]["name"], **run.record["training"]}

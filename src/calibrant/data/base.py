@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from calibrant.data.files import fingerprint
-from calibrant.data.sources import Source, Unavailable
+from calibrant.data.sources import FolderSource, Source, Unavailable
 from calibrant.data.splits import make_splits
 from calibrant.errors import UserError
+from calibrant.registry import pick
 from calibrant.types import Splits, Texts
 
 
@@ -39,22 +40,27 @@ class Dataset:
         return make_splits(self.name, train, dev, max_train_samples)
 
     def _first_answer(self, split: str, kind: str | None) -> tuple[Source, Texts]:
+        by_kind = {source.kind: source for source in self.sources}
+        asked = self.sources if kind is None else (pick(f"source of {self.name}", kind, by_kind),)
         reasons = []
-        for source in self.sources:
-            if kind in (None, source.kind):
-                try:
-                    return source, self._keep(source, split)
-                except Unavailable as reason:
-                    reasons.append(str(reason))
-        why = "; ".join(reasons) or f"it has no source {kind!r}"
+        for source in asked:
+            try:
+                return source, self._keep(source, split)
+            except Unavailable as reason:
+                reasons.append(str(reason))
+        folder = next((s.folder for s in self.sources if isinstance(s, FolderSource)), self.name)
         raise UserError(
-            f"The {split} split of {self.name} could not be had ({why}); "
-            f"put {split}.csv with columns text and label into $CALIBRANT_DATA/{self.name}."
+            f"The {split} split of {self.name} could not be had ({'; '.join(reasons)}); "
+            f"put {split}.csv with columns text and label into $CALIBRANT_DATA/{folder}."
         )
 
     def _keep(self, source: Source, split: str) -> Texts:
         texts, labels = source.read(split)
         if self.classes is not None:
             kept = [(t, y) for t, y in zip(texts, labels, strict=True) if y in self.classes]
+            if not kept:
+                raise UserError(
+                    f"{source}: no {split} label is a class of {self.name}, such as {self.classes[0]!r}."
+                )
             texts, labels = [t for t, _ in kept], [y for _, y in kept]
         return Texts(texts, labels, str(source), fingerprint(texts, labels))

@@ -6,11 +6,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from calibrant.errors import UserError
+
 
 def encode(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[list[int]]:
-    """Token ids of each text, special tokens included, cut to ``max_length``."""
+    """Token ids of each text, special tokens included, cut to ``max_length`` or what the model can take."""
+    for number, text in enumerate(texts, start=1):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:  # a tokenizer would say something about input sequences
+            raise UserError(
+                f"Text {number} of {len(texts)} holds half a character ({error.reason}); is it UTF-8?"
+            ) from error
     ids: list[list[int]] = tokenizer(
-        list(texts), truncation=True, max_length=max_length, return_attention_mask=False
+        list(texts),
+        truncation=True,
+        max_length=min(max_length, tokenizer.model_max_length),
+        return_attention_mask=False,
     )["input_ids"]
     return ids
 

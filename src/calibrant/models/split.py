@@ -90,8 +90,8 @@ class SplitModel:
         name = type(self.model).__name__
         ids, mask = self._padded_batch()
         with torch.no_grad(), self.dropout_off():
-            expected = self.model(input_ids=ids, attention_mask=mask).logits
             try:
+                expected = self.model(input_ids=ids, attention_mask=mask).logits
                 got = self(self.embed(ids), mask)
             except Exception as error:
                 raise UserError(

@@ -1,9 +1,13 @@
 """From settings to a run on disk."""
 
 import dataclasses
+import logging
+import math
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from calibrant import artifact
 from calibrant.config import RunConfig
@@ -13,6 +17,8 @@ from calibrant.methods import METHODS
 from calibrant.objectives import Objective, objectives
 from calibrant.registry import pick
 from calibrant.types import Progress, Splits, Texts
+
+logger = logging.getLogger(__name__)
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -34,12 +40,19 @@ def make_objective(name: str, settings: dict[str, Any]) -> Objective:
     """The objective called ``name`` with these hyper-parameters."""
     objective = pick("objective", name, objectives())
     known = [field.name for field in dataclasses.fields(objective)]  # type: ignore[arg-type]
-    for setting in settings:
+    types = get_type_hints(objective)
+    checked = {}
+    for setting, value in settings.items():
         if setting not in known:
             raise UserError(
                 f"The objective {name!r} has no {setting!r}; it has {', '.join(known) or 'none'}."
             )
-    return objective(**settings)
+        try:  # a word where a number belongs; `1e-3`, which is a word to YAML, becomes the number
+            kind = TypeAdapter(types[setting], config=ConfigDict(allow_inf_nan=False))
+            checked[setting] = kind.validate_python(value)
+        except ValidationError as error:
+            raise UserError(f"`{setting}`: {error.errors()[0]['msg']}, got {value!r}.") from error
+    return objective(**checked)
 
 
 def fit(config: RunConfig, out: Path | str, progress: Progress = silent) -> artifact.Run:
@@ -54,6 +67,7 @@ def fit(config: RunConfig, out: Path | str, progress: Progress = silent) -> arti
     settings = {"name": objective.name, **dataclasses.asdict(objective)}  # type: ignore[call-overload]
     run = artifact.begin(Path(out), config, splits, dataclasses.asdict(method), settings)
     if run.complete:
+        logger.info("%s is trained already", out)
         return artifact.load(out)
     return _train(run, config, objective, splits, progress)
 
@@ -62,11 +76,14 @@ def _train(
     run: artifact.Run, config: RunConfig, objective: Objective, splits: Splits, progress: Progress
 ) -> artifact.Run:
     from transformers import PrinterCallback, TrainingArguments, set_seed
+    from transformers.utils import is_torch_bf16_gpu_available
 
     from calibrant.data.encode import Collate, EncodedTexts, encode
     from calibrant.models.pretrained import load_classifier
     from calibrant.training import CalibratedTrainer, Watch
 
+    if config.bf16 and not is_torch_bf16_gpu_available():
+        raise UserError("--bf16 needs a GPU that has it, and there is none here; leave it out.")
     set_seed(config.seed)
     model, tokenizer = load_classifier(config.model, splits.label_names, config.layers)
     class_of = {name: i for i, name in enumerate(splits.label_names)}
@@ -110,8 +127,15 @@ def _train(
     trainer.remove_callback(PrinterCallback)
     started = time.monotonic()
     last = run.last_checkpoint()
+    if last is not None:
+        logger.info("Resuming %s from %s", run.path, last.name)
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     history = [entry for entry in trainer.state.log_history if "eval_selection" in entry or "loss" in entry]
+    if not all(math.isfinite(value) for entry in history for value in entry.values()):
+        raise UserError(
+            f"Training diverged: with --learning-rate {config.learning_rate:g} the loss is no longer a "
+            "number; take a lower one."
+        )
     best = max((e for e in history if "eval_selection" in e), key=lambda entry: entry["eval_selection"])
     return run.finish(
         model,

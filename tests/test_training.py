@@ -1,0 +1,251 @@
+"""The loop: accumulation, selection, logging, resumption."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import torch
+from transformers import EvalPrediction, Trainer, TrainingArguments
+from transformers.trainer_pt_utils import LengthGroupedSampler
+
+from calibrant import CalibratedTrainer, RunConfig, UserError, load
+from calibrant.data.encode import Collate, EncodedTexts, encode
+from calibrant.fitting import fit, load_splits
+from calibrant.measure import measure
+from calibrant.objectives import CrossEntropy, ManifoldSmoothing
+from calibrant.training import EpochSeededSampler, dev_metrics
+from conftest import WORDS, corpus, tiny_bert, tiny_tokenizer
+
+
+def encoded(n: int, seed: int = 0) -> EncodedTexts:
+    rows = corpus(n, seed)
+    ids = encode(tiny_tokenizer(), [text for text, _ in rows], 32)
+    return EncodedTexts(ids, [list(WORDS).index(label) for _, label in rows])
+
+
+def arguments(tmp_path, **more):
+    settings = {
+        "output_dir": str(tmp_path),
+        "max_steps": 1,
+        "learning_rate": 1e-2,
+        "optim": "sgd",
+        "lr_scheduler_type": "constant",
+        "report_to": "none",
+        "disable_tqdm": True,
+        "save_strategy": "no",
+        "use_cpu": True,
+        "dataloader_pin_memory": False,
+        "per_device_train_batch_size": 32,
+    }
+    return TrainingArguments(**{**settings, **more})
+
+
+def update(tmp_path, objective, batch_size, accumulation, n=32, trainer_class=CalibratedTrainer):
+    """The weights' change in one optimizer step over the same texts in the same order."""
+    model = tiny_bert(dropout=0.0)
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    kwargs = {} if trainer_class is Trainer else {"objective": objective}
+    trainer = trainer_class(
+        model=model,
+        args=arguments(
+            tmp_path,
+            per_device_train_batch_size=batch_size,
+            gradient_accumulation_steps=accumulation,
+            train_sampling_strategy="sequential",
+            max_grad_norm=0.0,
+        ),
+        train_dataset=encoded(n),
+        data_collator=Collate(0),
+        **kwargs,
+    )
+    trainer.train()
+    return {name: weight.detach() - before[name] for name, weight in model.named_parameters()}
+
+
+OFF_ONLY = ManifoldSmoothing(lambda_on=0)  # the partner of the on-manifold term is drawn from the micro-batch
+
+
+@pytest.mark.parametrize(
+    "objective", [CrossEntropy(), OFF_ONLY, ManifoldSmoothing(lambda_on=0, solver="pgd")]
+)
+def test_accumulating_4_by_8_is_one_batch_of_32(tmp_path, objective):
+    whole = update(tmp_path, objective, 32, 1)
+    parts = update(tmp_path, objective, 8, 4)
+    for name, change in whole.items():
+        torch.testing.assert_close(parts[name], change, rtol=1e-4, atol=1e-5 * 1e-2, msg=name)
+
+
+def test_accumulation_with_partners_within_the_micro_batch(tmp_path, monkeypatch):
+    """With partners that do not cross micro-batches the on-manifold term accumulates exactly too."""
+    monkeypatch.setattr(torch, "randperm", lambda n, **_: torch.arange(n) ^ 1)
+    whole = update(tmp_path, ManifoldSmoothing(), 32, 1)
+    parts = update(tmp_path, ManifoldSmoothing(), 8, 4)
+    for name, change in whole.items():
+        torch.testing.assert_close(parts[name], change, rtol=1e-4, atol=1e-5 * 1e-2, msg=name)
+
+
+def test_a_short_last_micro_batch_counts_by_its_texts(tmp_path):
+    """20 texts as 8 + 8 + 4 are the mean over 20, not the mean of three means."""
+    whole = update(tmp_path, CrossEntropy(), 20, 1, n=20)
+    parts = update(tmp_path, CrossEntropy(), 8, 3, n=20)
+    for name, change in whole.items():
+        torch.testing.assert_close(parts[name], change, rtol=1e-4, atol=1e-7, msg=name)
+
+
+def test_cross_entropy_trains_as_the_stock_trainer_does(tmp_path):
+    ours = update(tmp_path, CrossEntropy(), 32, 1)
+    stock = update(tmp_path, None, 32, 1, trainer_class=Trainer)
+    for name, change in stock.items():
+        torch.testing.assert_close(ours[name], change, rtol=1e-4, atol=1e-7, msg=name)
+
+
+def test_the_users_own_collator_and_tokenizer_work(tmp_path):
+    """As the README writes it, with the collator that the Trainer picks for a tokenizer."""
+    tokenizer = tiny_tokenizer()
+    rows = corpus(16)
+    data = [{**tokenizer(text), "labels": list(WORDS).index(label)} for text, label in rows]
+    trainer = CalibratedTrainer(
+        model=tiny_bert(),
+        args=arguments(tmp_path, logging_steps=1, max_steps=2),
+        train_dataset=data,
+        eval_dataset=data,
+        processing_class=tokenizer,
+        objective=ManifoldSmoothing(),
+    )
+    trainer.train()
+    logged = [entry for entry in trainer.state.log_history if "loss" in entry]
+    assert len(logged) == 2
+    for entry in logged:
+        # the Trainer rounds the loss that it logs
+        assert entry["loss"] == pytest.approx(entry["ce"] + entry["r_on"] + entry["r_off"], abs=1e-3)
+    assert {"eval_accuracy", "eval_nll", "eval_selection"} <= set(trainer.evaluate())
+
+
+def test_selection_orders_by_accuracy_then_by_nll():
+    labels = np.array([0, 1, 0, 1])
+
+    def selection(*margins):
+        logits = np.array([[m, 0.0] if y == 0 else [0.0, m] for m, y in zip(margins, labels, strict=True)])
+        return dev_metrics(EvalPrediction(predictions=logits, label_ids=labels))["selection"]
+
+    three_right_terrible_nll = selection(1, 1, 1, -1000)
+    two_right_good_nll = selection(5, 5, -0.01, -0.01)
+    assert three_right_terrible_nll > two_right_good_nll
+    assert selection(2, 2, 2, -1) > selection(1, 1, 1, -1)
+
+
+def test_the_order_of_an_epoch_depends_on_seed_and_epoch_only():
+    lengths = list(range(1, 101))
+
+    def order(seed, epoch):
+        sampler = EpochSeededSampler(LengthGroupedSampler(8, lengths=lengths), seed)
+        sampler.set_epoch(epoch)
+        return list(sampler)
+
+    torch.manual_seed(0)
+    first = order(0, 1)
+    torch.manual_seed(123)
+    assert order(0, 1) == first
+    assert sorted(first) == list(range(100))
+    assert order(0, 2) != first
+    assert order(1, 1) != first
+
+
+def test_more_than_one_device_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(TrainingArguments, "n_gpu", 2)
+    with pytest.raises(UserError, match=r"one device.*CUDA_VISIBLE_DEVICES"):
+        CalibratedTrainer(model=tiny_bert(), args=arguments(tmp_path))
+
+
+def settings(csv_file, model_dir, **more):
+    train = csv_file("train.csv", corpus(96))
+    test = csv_file("test.csv", corpus(60, seed=9))
+    defaults = {
+        "train": str(train),
+        "model": str(model_dir),
+        "epochs": 3,
+        "batch_size": 8,
+        "learning_rate": 1e-3,
+    }
+    return RunConfig(**{**defaults, **more}), str(test)
+
+
+def test_the_best_epoch_on_dev_is_kept(csv_file, model_dir, tmp_path):
+    config, _ = settings(csv_file, model_dir, epochs=4)
+    run = fit(config, tmp_path / "run")
+    training = run.record["training"]
+    evaluations = [entry for entry in training["history"] if "eval_selection" in entry]
+    assert len(evaluations) == 4
+    best = max(evaluations, key=lambda entry: (entry["eval_accuracy"], -entry["eval_nll"]))
+    assert training["best_epoch"] == best["epoch"]
+    dev = load(run.path)
+    splits_dev = load_splits(config).dev
+    prediction = dev.prediction(splits_dev)
+    assert (prediction.predicted == prediction.labels).mean() == pytest.approx(best["eval_accuracy"])
+    assert not run.checkpoints.exists()
+    terms = [entry for entry in training["history"] if "loss" in entry]
+    assert all({"ce", "r_on", "r_off"} <= set(entry) for entry in terms)
+
+
+KILLED = """
+import os, signal, sys
+import torch
+from calibrant.config import RunConfig
+from calibrant.fitting import fit
+from calibrant.training import Watch
+
+torch.set_num_threads(1)
+config, out, kill_at, every = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+Watch.__init__.__defaults__ = (every,)
+
+def progress(what, done, total):
+    if done == kill_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+fit(RunConfig.model_validate_json(config), out, progress)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kill_at", "seconds_between_checkpoints"),
+    [(15, 300.0), (15, 0.0), (4, 300.0)],
+    ids=["after an epoch's checkpoint", "after a checkpoint within an epoch", "before any checkpoint"],
+)
+def test_a_killed_run_resumes_to_the_same_end(
+    csv_file, model_dir, tmp_path, kill_at, seconds_between_checkpoints
+):
+    config, test = settings(csv_file, model_dir)  # 77 training texts: 10 steps an epoch
+    script = tmp_path / "killed.py"
+    script.write_text(textwrap.dedent(KILLED))
+    out = tmp_path / "killed"
+    command = [sys.executable, str(script), config.model_dump_json(), str(out), str(kill_at)]
+    done = subprocess.run([*command, str(seconds_between_checkpoints)], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    checkpoints = {path.name for path in (out / "checkpoints").glob("checkpoint-*")}
+    assert bool(checkpoints) == (kill_at > 10 or seconds_between_checkpoints == 0.0)
+
+    resumed = fit(config, out)
+    whole = fit(config, tmp_path / "whole")
+    assert resumed.record["training"]["steps"] == whole.record["training"]["steps"] == 30
+    assert measure(resumed.path, test).entry.metrics == measure(whole.path, test).entry.metrics
+    history = [run.record["training"]["history"] for run in (resumed, whole)]
+    for ours, theirs in zip(*history, strict=True):
+        assert ours.get("eval_nll") == theirs.get("eval_nll")
+
+
+def test_a_half_written_checkpoint_is_passed_over(csv_file, model_dir, tmp_path):
+    config, _ = settings(csv_file, model_dir, epochs=1)
+    half = tmp_path / "run" / "checkpoints" / "checkpoint-7"
+
+    def progress(what, done, total):
+        if done == 5:
+            half.mkdir(parents=True, exist_ok=True)
+            (half / "model.safetensors").write_bytes(b"cut off")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(config, tmp_path / "run", progress)
+    assert fit(config, tmp_path / "run").complete
