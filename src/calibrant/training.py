@@ -11,7 +11,9 @@ from torch.nn.functional import cross_entropy
 from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
+from calibrant.allocator import keep_freed_memory
 from calibrant.errors import UserError
+from calibrant.models.dropout import use_cheap_dropout
 from calibrant.models.split import SplitModel
 from calibrant.objectives import CrossEntropy, Objective
 from calibrant.types import Batch, Progress
@@ -52,6 +54,8 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
         self.objective = objective if objective is not None else CrossEntropy()
         self.split = SplitModel(model)
         self.split.verify()
+        use_cheap_dropout(model)
+        keep_freed_memory()
         trainer_kwargs.setdefault("compute_metrics", dev_metrics)
         super().__init__(model, args, *trainer_args, **trainer_kwargs)
         if self.args.n_gpu > 1 or self.args.world_size > 1:

@@ -1,0 +1,100 @@
+import copy
+
+import pytest
+import torch
+from torch import nn
+from transformers import AutoModelForSequenceClassification
+
+from calibrant.models.dropout import CheapDropout, cheap_dropout, use_cheap_dropout
+from conftest import tiny_bert
+from families import FAMILIES, tiny
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_the_share_dropped_and_the_expectation(p):
+    torch.manual_seed(0)
+    n = 1_000_003  # not a multiple of four
+    y = cheap_dropout(torch.ones(n), p)
+    standard_error = (p * (1 - p) / n) ** 0.5
+    assert (y == 0).float().mean().item() == pytest.approx(p, abs=4 * standard_error + 1e-5)
+    assert y.mean().item() == pytest.approx(1, abs=4 * standard_error / (1 - p) + 1e-5)
+    assert y.unique().numel() == 2
+
+
+def test_each_of_the_four_elements_of_a_draw_is_dropped_alike():
+    """The top bits of a draw must be as random as the others."""
+    torch.manual_seed(1)
+    dropped = (cheap_dropout(torch.ones(4_000_000), 0.1) == 0).view(-1, 4).float()
+    torch.testing.assert_close(dropped.mean(0), torch.full((4,), 0.1), rtol=0, atol=1.5e-3)
+    assert torch.corrcoef(dropped.T).fill_diagonal_(0).abs().max() < 5e-3
+
+
+def test_the_gradient_passes_where_the_value_did():
+    torch.manual_seed(0)
+    x = torch.randn(7, 13, requires_grad=True)
+    y = cheap_dropout(x, 0.3)
+    y.sum().backward()
+    torch.testing.assert_close(x.grad * x.detach(), y.detach())
+
+
+def test_seeded_like_everything_else_of_torch():
+    x = torch.randn(64)
+    torch.manual_seed(5)
+    first = cheap_dropout(x, 0.5)
+    assert not torch.equal(cheap_dropout(x, 0.5), first)
+    torch.manual_seed(5)
+    assert torch.equal(cheap_dropout(x, 0.5), first)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_nothing_and_everything(p):
+    x = torch.randn(8)
+    assert torch.equal(CheapDropout(p)(x), x * (1 - p))
+    assert torch.equal(CheapDropout(p).eval()(x), x)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_switched_over_says_the_same_without_dropout(family):
+    ids = torch.randint(5, 64, (3, 9), generator=torch.Generator().manual_seed(0))
+    mask = torch.ones_like(ids)
+    mask[1, 4:] = 0
+    model = tiny(family).eval()
+    switched = copy.deepcopy(model)
+    use_cheap_dropout(switched)
+    expected = model(input_ids=ids, attention_mask=mask).logits
+    torch.testing.assert_close(switched(input_ids=ids, attention_mask=mask).logits, expected)
+    switched.train()
+    assert not any(type(module) is nn.Dropout for module in switched.modules())
+
+
+def test_attention_weights_are_dropped_and_the_mean_is_right():
+    """With dropout in the attention alone, many passes average to about the pass without."""
+    ids = torch.randint(5, 64, (2, 9), generator=torch.Generator().manual_seed(0))
+    mask = torch.ones_like(ids)
+    mask[1, 5:] = 0
+    model = tiny_bert(dropout=0.0, layers=1)
+    for layer in model.bert.encoder.layer:
+        layer.attention.self.dropout.p = 0.2
+    use_cheap_dropout(model)
+    model.eval()
+    expected = model(input_ids=ids, attention_mask=mask).logits
+    model.train()
+    with torch.no_grad():
+        passes = torch.stack([model(input_ids=ids, attention_mask=mask).logits for _ in range(400)])
+    assert passes.std(0).min() > 0
+    assert ((passes.mean(0) - expected).abs() < 5 * passes.std(0) / 400**0.5 + 2e-3).all()
+    # what lies at padding makes no difference
+    torch.manual_seed(0)
+    one = model(input_ids=ids, attention_mask=mask).logits
+    torch.manual_seed(0)
+    other = model(input_ids=ids.masked_fill(mask == 0, 7), attention_mask=mask).logits
+    torch.testing.assert_close(one, other)
+
+
+def test_nothing_of_it_is_saved(tmp_path):
+    model = tiny_bert()
+    use_cheap_dropout(model)
+    model.save_pretrained(tmp_path)
+    assert "cheap" not in (tmp_path / "config.json").read_text()
+    loaded = AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    assert loaded.config._attn_implementation == "sdpa"
