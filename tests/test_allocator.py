@@ -11,7 +11,8 @@ from calibrant.allocator import keep_freed_memory
 if sys.argv[1] == "keep":
     assert keep_freed_memory()
 torch.set_num_threads(1)
-net = torch.nn.Sequential(*[layer for _ in range(4) for layer in (torch.nn.Linear(512, 512), torch.nn.GELU())])
+layers = [layer for _ in range(4) for layer in (torch.nn.Linear(512, 512), torch.nn.GELU())]
+net = torch.nn.Sequential(*layers)
 for step in range(12):
     if step == 4:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -12,6 +12,7 @@ Everything in a finished run is data: safetensors, JSON and Markdown, no pickle.
 
 import hashlib
 import json
+import os
 import platform
 import shutil
 from dataclasses import dataclass
@@ -143,7 +144,7 @@ def begin(
             "data": splits.provenance(),
             "config": config.model_dump(),
             "versions": {name: version(name) for name in PACKAGES},
-            "machine": f"{platform.machine()}, Python {platform.python_version()}",
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         },
     )

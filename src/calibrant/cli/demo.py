@@ -1,6 +1,7 @@
 """``calibrant demo``."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,37 +32,34 @@ def demo(
     from calibrant.cli.tables import plain_table
 
     typer.echo("\n".join(ABOUT) + "\n")
-    typer.echo(plain_table([_row(name, metrics) for name, metrics in summary["metrics"].items()]))
+    typer.echo(plain_table(_rows(summary["metrics"])))
     typer.echo(
-        "\nTexts drawn at random; what the first model gets right, what it gets wrong, unfamiliar ones:\n"
+        "\nTexts drawn at random: three that the first model gets right, three wrong, three unfamiliar.\n"
     )
-    typer.echo(plain_table([_example(example) for example in summary["examples"]]))
+    for example in summary["examples"]:
+        typer.echo(f"{example['kind']}: {example['text'][:70]}…\n    {_answers(example)}")
     typer.echo(f"\nNumbers: {out}/summary.json   Report: {out}/report.html")
 
 
-def _row(name: str, metrics: dict[str, Any]) -> dict[str, str]:
-    def percent(value: float) -> str:
-        return f"{100 * value:.1f} %"
-
-    return {
-        "method": name,
-        "accuracy ↑": percent(metrics["accuracy"]),
-        "ECE ↓": percent(metrics["ece"]),
-        "NBAUCC₀.₅ wrong ↑": f"{100 * metrics['misclassification']['nbaucc_0.5']:.1f}",
-        "NBAUCC₀.₅ unfamiliar ↑": f"{100 * metrics['ood']['nbaucc_0.5']:.1f}",
-        "confidence familiar": percent(metrics["mean_confidence_test"]),
-        "confidence unfamiliar ↓": percent(metrics["mean_confidence_ood"]),
+def _rows(metrics: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
+    """The paper's columns, a row each, with a column for each method."""
+    shown: dict[str, Callable[[dict[str, Any]], str]] = {
+        "accuracy ↑": lambda m: f"{100 * m['accuracy']:.1f} %",
+        "ECE ↓": lambda m: f"{100 * m['ece']:.1f} %",
+        "NBAUCC₀.₅, finding its mistakes ↑": lambda m: f"{100 * m['misclassification']['nbaucc_0.5']:.1f}",
+        "NBAUCC₀.₅, finding unfamiliar text ↑": lambda m: f"{100 * m['ood']['nbaucc_0.5']:.1f}",
+        "mean confidence, familiar text": lambda m: f"{100 * m['mean_confidence_test']:.1f} %",
+        "mean confidence, unfamiliar text ↓": lambda m: f"{100 * m['mean_confidence_ood']:.1f} %",
     }
+    return [
+        {"": title} | {name: show(measured) for name, measured in metrics.items()}
+        for title, show in shown.items()
+    ]
 
 
-def _example(example: dict[str, Any]) -> dict[str, str]:
-    answers = {
-        name: f"{answer['label']} {100 * answer['confidence']:.0f} %"
+def _answers(example: dict[str, Any]) -> str:
+    answers = [
+        f"{name}: {answer['label']} {100 * answer['confidence']:.0f} %"
         for name, answer in example["answers"].items()
-    }
-    return {
-        "kind": example["kind"],
-        "text": f"{example['text'][:44]}…",
-        "truth": example["truth"] or "–",
-        **answers,
-    }
+    ]
+    return " | ".join([f"truth: {example['truth']}", *answers])
