@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check clean
+.PHONY: demo test check bench clean
 
 demo: .venv/.installed
 	$(BIN)/calibrant demo
@@ -29,3 +29,6 @@ check: .venv/.dev
 
 clean:
 	rm -rf .venv build dist src/*.egg-info
+
+bench: .venv/.installed
+	$(BIN)/python benchmarks/run.py
