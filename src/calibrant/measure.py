@@ -56,7 +56,7 @@ def measure(
         ood_prediction = classifier.prediction(unlabelled, progress, f"unfamiliar {name}")
     metrics = evaluate(test_prediction, ood_prediction)
     measured_on = {
-        part: {"n": len(texts), "source": texts.source, "fingerprint": texts.fingerprint}
+        part: texts.provenance()
         for part, texts in (("test", test_texts), ("ood", ood_texts))
         if texts is not None
     }

@@ -43,6 +43,10 @@ class Texts:
     def __len__(self) -> int:
         return len(self.texts)
 
+    def provenance(self) -> dict[str, Any]:
+        """What records say of them."""
+        return {"n": len(self), "source": self.source, "fingerprint": self.fingerprint}
+
 
 @dataclass(frozen=True)
 class Splits:
@@ -52,17 +56,10 @@ class Splits:
     train: Texts
     dev: Texts
     label_names: tuple[str, ...]  # K, sorted; the position is the class id
-    test: Texts | None = None
-    ood: Texts | None = None  # text of another world, for tests only
 
     def provenance(self) -> dict[str, Any]:
         """What the run records of its data."""
-        parts = {"train": self.train, "dev": self.dev, "test": self.test, "ood": self.ood}
-        return {
-            part: {"n": len(texts), "source": texts.source, "fingerprint": texts.fingerprint}
-            for part, texts in parts.items()
-            if texts is not None
-        }
+        return {"train": self.train.provenance(), "dev": self.dev.provenance()}
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,7 @@ def wrong_files(tmp_path_factory, trained, model_dir):
         with open(here / name, "w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([header, *rows])
 
-    write("good.csv", corpus(20))
+    write("good.csv", corpus(20, seed=3))
     write("own.csv", corpus(20), ("body", "queue"))
     write("header.csv", [])
     write("one.csv", [("a card", "billing"), ("a price", "billing")])

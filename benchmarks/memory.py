@@ -1,0 +1,21 @@
+"""The peak memory, in MiB, of one step of a kind on a workload's widest batch, in a process of its own."""
+
+import resource
+import sys
+
+from steps import OURS, make_step
+from transformers import AutoTokenizer
+from workloads import WORKLOADS, prepare
+
+from calibrant.allocator import keep_freed_memory
+from calibrant.models.pretrained import default_encoder
+
+name, workload = sys.argv[1], next(w for w in WORKLOADS if w.name == sys.argv[2])
+if name in OURS:
+    keep_freed_memory()
+material = prepare(workload, AutoTokenizer.from_pretrained(default_encoder()))
+step = make_step(name, material.classes)
+batch = max(material.grouped if name in OURS else material.padded, key=lambda batch: batch.input_ids.shape[1])
+for _ in range(2):
+    step(batch)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)

@@ -1,0 +1,145 @@
+"""``make bench``: calibrant beside plain implementations, in one process, interleaved."""
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+from others import metrics_over_loop, predict_over_pipeline, trainer_over_stock
+from rich.console import Console
+from rich.table import Table
+from steps import OURS, STEPS, make_step
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoTokenizer
+from transformers.utils import logging
+from workloads import WORKLOADS, prepare
+
+from calibrant.allocator import keep_freed_memory
+from calibrant.models.pretrained import default_encoder
+
+HERE = Path(__file__).parent
+
+
+def matmul_peak() -> float:
+    """The best of ten fp32 products of 2048 × 2048, in FLOP/s."""
+    a, best = torch.randn(2048, 2048), float("inf")
+    for _ in range(10):
+        started = time.perf_counter()
+        a @ a
+        best = min(best, time.perf_counter() - started)
+    return 2 * 2048**3 / best
+
+
+def flops(step, batches) -> int:
+    """Floating-point operations of the matrix products in a pass over the batches."""
+    with FlopCounterMode(display=False) as counter:
+        for batch in batches:
+            step(batch)
+    return counter.get_total_flops()
+
+
+def peak_memory(name: str, workload: str) -> int:
+    """MiB of a process of its own that takes one step of the kind on the widest batch."""
+    command = [sys.executable, str(HERE / "memory.py"), name, workload]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(done.stdout.split()[-1])
+
+
+def measure(workload, tokenizer, rounds: int) -> dict[str, dict[str, float]]:
+    """Seconds a batch, median and spread over the rounds, of every kind of step."""
+    material = prepare(workload, tokenizer)
+    steps = {name: make_step(name, material.classes) for name in STEPS}
+    batches = {name: material.grouped if name in OURS else material.padded for name in STEPS}
+    work = {name: flops(steps[name], batches[name]) for name in STEPS}  # and the warm-up
+    seconds: dict[str, list[float]] = {name: [] for name in STEPS}
+    for _ in range(rounds):
+        for name, step in steps.items():
+            started = time.perf_counter()
+            for batch in batches[name]:
+                step(batch)
+            seconds[name].append((time.perf_counter() - started) / workload.batches)
+    peak = matmul_peak()
+    return {
+        name: {
+            "seconds": statistics.median(times),
+            "fastest": min(times),
+            "slowest": max(times),
+            "share_of_peak": work[name] / workload.batches / statistics.median(times) / peak,
+            "peak_memory_mib": peak_memory(name, workload.name),
+        }
+        for name, times in seconds.items()
+    }
+
+
+def ratios(steps: dict[str, dict[str, float]]) -> dict[str, float]:
+    """Speed-ups over the yardsticks, and costs relative to our plain fine-tuning."""
+    seconds = {name: row["seconds"] for name, row in steps.items()}
+    return {
+        "pgd_over_published": seconds["published"] / seconds["pgd"],
+        "shared_over_published": seconds["published"] / seconds["shared"],
+        "plain_over_naive": seconds["naive plain"] / seconds["plain"],
+        "shared_cost": seconds["shared"] / seconds["plain"],
+    }
+
+
+def table(name: str, steps: dict[str, dict[str, float]]) -> Table:
+    shown = Table(title=name)
+    for column in (
+        "step",
+        "seconds (fastest–slowest)",
+        "speed, published = 1",
+        "cost, plain = 1",
+        "MiB",
+        "of peak",
+    ):
+        shown.add_column(column)
+    published, plain = steps["published"]["seconds"], steps["plain"]["seconds"]
+    for step, row in steps.items():
+        shown.add_row(
+            step,
+            f"{row['seconds']:.2f} ({row['fastest']:.2f}–{row['slowest']:.2f})",
+            f"{published / row['seconds']:.2f}",
+            f"{row['seconds'] / plain:.2f}",
+            f"{row['peak_memory_mib']}",
+            f"{row['share_of_peak']:.0%}",
+        )
+    return shown
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--workloads", nargs="*", default=[workload.name for workload in WORKLOADS])
+    parser.add_argument("--out", type=Path, default=HERE / "latest.json")
+    arguments = parser.parse_args()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    keep_freed_memory()
+    tokenizer = AutoTokenizer.from_pretrained(default_encoder())
+    result: dict = {"workloads": {}, "ratios": {}}
+    console = Console()
+    for workload in WORKLOADS:
+        if workload.name in arguments.workloads:
+            steps = measure(workload, tokenizer, arguments.rounds)
+            result["workloads"][workload.name] = steps
+            result["ratios"][workload.name] = ratios(steps)
+            console.print(table(workload.name, steps))
+    for benchmark in (trainer_over_stock, predict_over_pipeline, metrics_over_loop):
+        result["ratios"][benchmark.__name__] = benchmark(arguments.rounds)
+    result["command"] = " ".join(["python", "benchmarks/run.py", *sys.argv[1:]])
+    result["versions"] = {name: version(name) for name in ("torch", "transformers", "numpy", "scikit-learn")}
+    result["machine"] = (
+        f"{platform.machine()}, {torch.get_num_threads()} threads, Python {platform.python_version()}"
+    )
+    console.print_json(json.dumps(result["ratios"]))
+    arguments.out.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
