@@ -121,7 +121,7 @@ def test_the_users_own_collator_and_tokenizer_work(tmp_path):
     for entry in logged:
         # the Trainer rounds the loss that it logs
         assert entry["loss"] == pytest.approx(entry["ce"] + entry["r_on"] + entry["r_off"], abs=1e-3)
-    assert {"eval_accuracy", "eval_nll", "eval_selection"} <= set(trainer.evaluate())
+    assert {"eval_accuracy", "eval_confidence", "eval_nll", "eval_selection"} <= set(trainer.evaluate())
 
 
 def test_selection_orders_by_accuracy_then_by_nll():
@@ -135,6 +135,13 @@ def test_selection_orders_by_accuracy_then_by_nll():
     two_right_good_nll = selection(5, 5, -0.01, -0.01)
     assert three_right_terrible_nll > two_right_good_nll
     assert selection(2, 2, 2, -1) > selection(1, 1, 1, -1)
+
+
+def test_mean_confidence_on_dev_by_hand():
+    logits = np.log([[0.9, 0.1], [0.3, 0.7]])
+    found = dev_metrics(EvalPrediction(predictions=logits, label_ids=np.array([0, 0])))
+    assert found["confidence"] == pytest.approx(0.8)
+    assert found["accuracy"] == 0.5
 
 
 def test_the_order_of_an_epoch_depends_on_seed_and_epoch_only():

@@ -145,6 +145,7 @@ def _train(
             "seconds": round(time.monotonic() - started, 1),
             "best_epoch": best["epoch"],
             "dev_accuracy": best["eval_accuracy"],
+            "dev_confidence": best["eval_confidence"],
             "dev_nll": best["eval_nll"],
             "history": history,
         },

@@ -20,7 +20,7 @@ from calibrant.types import Batch, Progress
 
 
 def dev_metrics(prediction: EvalPrediction) -> dict[str, float]:
-    """Accuracy and NLL on dev, and ``selection``, by which the best checkpoint is chosen.
+    """Accuracy, mean confidence and NLL on dev, and ``selection``, by which the best checkpoint is chosen.
 
     selection = (correct + 1 / (1 + NLL)) / n orders by accuracy and, where that ties, by lower NLL:
     the second part is below the 1/n by which accuracies differ.
@@ -29,7 +29,12 @@ def dev_metrics(prediction: EvalPrediction) -> dict[str, float]:
     nll = cross_entropy(logits, labels).item()
     correct = int((logits.argmax(dim=-1) == labels).sum())
     n = len(labels)
-    return {"accuracy": correct / n, "nll": nll, "selection": (correct + 1 / (1 + nll)) / n}
+    return {
+        "accuracy": correct / n,
+        "confidence": logits.softmax(dim=-1).amax(dim=-1).mean().item(),
+        "nll": nll,
+        "selection": (correct + 1 / (1 + nll)) / n,
+    }
 
 
 class CalibratedTrainer(Trainer):  # type: ignore[misc]

@@ -11,6 +11,7 @@ from pathlib import Path
 import datasets
 import pytest
 
+from calibrant.cli.train import _advice
 from calibrant.training import CalibratedTrainer
 from conftest import UNFAMILIAR, corpus
 
@@ -117,9 +118,17 @@ def test_a_finished_command_does_nothing_again(command, tickets, here, monkeypat
     assert (code, again) == (0, first)
     assert {path: path.stat().st_mtime_ns for path in (here / "run").rglob("*")} == before
     result = json.loads(again)
-    assert {"run", "method", "steps", "seconds", "best_epoch", "dev_accuracy", "dev_nll", "history"} == set(
-        result
-    )
+    assert {
+        "run",
+        "method",
+        "steps",
+        "seconds",
+        "best_epoch",
+        "dev_accuracy",
+        "dev_confidence",
+        "dev_nll",
+        "history",
+    } == set(result)
     assert (result["run"], result["method"], result["steps"]) == ("run", "bert", 30)
 
 
@@ -534,3 +543,11 @@ def test_what_the_parser_refuses(line, words, command):
     error = err.splitlines()[-1]
     assert error.startswith("Error: ")
     assert all(word in error for word in words)
+
+
+@pytest.mark.parametrize(
+    ("gap", "advice"), [(-0.3, "train longer"), (0.05, ""), (-0.05, ""), (0.3, "over-confident")]
+)
+def test_advice_where_confidence_and_accuracy_part(gap, advice):
+    assert advice in _advice(gap)
+    assert bool(_advice(gap)) == bool(advice)

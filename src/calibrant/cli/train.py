@@ -107,10 +107,20 @@ def train(
             typer.echo(f"epoch {entry['epoch']:.0f}: {terms}", nl=False)
         else:
             typer.echo(f"  dev accuracy {entry['eval_accuracy']:.1%} nll {entry['eval_nll']:.3f}")
+    accuracy, confidence = result["dev_accuracy"], result["dev_confidence"]
     typer.echo(
-        f"{out}: best epoch {result['best_epoch']:.0f}, dev accuracy {result['dev_accuracy']:.1%}.\n"
-        f"Next: calibrant evaluate {out} --test test.csv"
+        f"{out}: best epoch {result['best_epoch']:.0f}; on dev it says {confidence:.0%} and is right in "
+        f"{accuracy:.0%}{_advice(confidence - accuracy)}.\nNext: calibrant evaluate {out} --test test.csv"
     )
+
+
+def _advice(gap: float) -> str:
+    """What to do about a confidence that is more than ten points off."""
+    if gap < -0.1:
+        return ": under-confident, so train longer (--epochs)"
+    if gap > 0.1:
+        return ": over-confident, as plain fine-tuning is; see `calibrant list methods`"
+    return ""
 
 
 def _hyper_parameters(assignments: list[str]) -> dict[str, Any]:
