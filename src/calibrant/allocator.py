@@ -1,8 +1,7 @@
 """Keep freed memory in the process while training.
 
 glibc gives every large block back to the kernel as soon as it is freed, and a training step frees
-hundreds of them: the kernel then clears the same pages again and again, which costs a fifth of a step
-on a virtual machine.
+hundreds of them: the kernel then clears the same pages again and again, which is felt on a virtual machine.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
-"""Dropout at a fifth of its price on a CPU.
+"""Cheaper dropout on a CPU.
 
 torch draws one random number for each element, and its attention leaves the fast path when dropout
-is on; together that is a quarter of a training step on two cores. Here four elements share the 64
+is on. Here four elements share the 64
 bits of one draw. The result is dropout all the same: with q = round(p·2¹⁶)/2¹⁶, which is within 10⁻⁵ of
 p, an element is 0 with probability q and divided by 1 − q otherwise, so that its expectation is exact.
 """
