@@ -85,6 +85,7 @@ def ratios(steps: dict[str, dict[str, float]]) -> dict[str, float]:
         "shared_over_published": seconds["published"] / seconds["shared"],
         "plain_over_naive": seconds["naive plain"] / seconds["plain"],
         "shared_cost": seconds["shared"] / seconds["plain"],
+        "cheapest_cost": seconds["cheapest"] / seconds["plain"],
     }
 
 

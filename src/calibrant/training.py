@@ -14,6 +14,7 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 from calibrant.allocator import keep_freed_memory
 from calibrant.errors import UserError
 from calibrant.models.dropout import use_cheap_dropout
+from calibrant.models.first_token import first_token_only
 from calibrant.models.split import SplitModel
 from calibrant.objectives import CrossEntropy, Objective
 from calibrant.types import Batch, Progress
@@ -81,7 +82,8 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
     ) -> Any:
         """The objective while training; cross-entropy, with the logits, while evaluating."""
         if not model.training:
-            outputs = model(**inputs)
+            with first_token_only(model):
+                outputs = model(**inputs)
             return (outputs.loss, outputs) if return_outputs else outputs.loss
         batch = Batch(inputs["input_ids"], inputs["attention_mask"], inputs["labels"])
         with self.accelerator.autocast():

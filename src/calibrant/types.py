@@ -30,6 +30,9 @@ class Batch:
     def __len__(self) -> int:
         return len(self.input_ids)
 
+    def __getitem__(self, index: Tensor) -> Batch:
+        return Batch(self.input_ids[index], self.attention_mask[index], self.labels[index])
+
 
 @dataclass(frozen=True)
 class Texts:

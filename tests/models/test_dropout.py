@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from transformers import AutoModelForSequenceClassification
 
+from calibrant.models import dropout
 from calibrant.models.dropout import CheapDropout, cheap_dropout, use_cheap_dropout
 from conftest import tiny_bert
 from families import FAMILIES, tiny
@@ -89,6 +90,35 @@ def test_attention_weights_are_dropped_and_the_mean_is_right():
     torch.manual_seed(0)
     other = model(input_ids=ids.masked_fill(mask == 0, 7), attention_mask=mask).logits
     torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("texts_at_a_time", [1, 2, 5])
+@pytest.mark.parametrize("masked", [True, False])
+def test_attention_and_its_gradients_are_those_of_the_equation(texts_at_a_time, masked, monkeypatch):
+    """The same draws of dropout in a plain implementation, differentiated by torch."""
+    torch.manual_seed(0)
+    q, k, v = (
+        torch.randn(5, 7, 2, 4, dtype=torch.float64).transpose(1, 2).requires_grad_() for _ in range(3)
+    )
+    mask = torch.ones(5, 1, 7, 7, dtype=torch.bool)
+    mask[1, :, :, 4:] = False
+    monkeypatch.setattr(dropout, "IN_CACHE", texts_at_a_time * 2 * 7 * 7)
+    torch.manual_seed(1)
+    got, _ = dropout.cheap_attention(None, q, k, v, mask if masked else None, dropout=0.3, scaling=0.7)
+
+    torch.manual_seed(1)
+    sizes = [min(texts_at_a_time, 5 - start) for start in range(0, 5, texts_at_a_time)]
+    kept = torch.cat([cheap_dropout(torch.ones(n, 2, 7, 7, dtype=torch.float64), 0.3) for n in sizes])
+    scores = q @ k.transpose(2, 3) * 0.7
+    if masked:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    expected = (scores.softmax(dim=-1) * kept @ v).transpose(1, 2)
+    torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
+    g = torch.randn_like(expected)
+    for a, b in zip(
+        torch.autograd.grad(got, (q, k, v), g), torch.autograd.grad(expected, (q, k, v), g), strict=True
+    ):
+        torch.testing.assert_close(a, b, rtol=1e-11, atol=1e-12)
 
 
 def test_nothing_of_it_is_saved(tmp_path):

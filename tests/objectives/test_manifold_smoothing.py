@@ -104,7 +104,7 @@ def test_a_term_of_weight_zero_costs_nothing(solver, monkeypatch):
         counts[on, off] = len(passes)
         assert set(loss.terms) == {"ce"} | ({"r_on"} if on else set()) | ({"r_off"} if off else set())
     expected = {
-        "pgd": {(0, 0): 1, (1, 0): 4, (0, 1): 3, (1, 1): 5},
+        "pgd": {(0, 0): 1, (1, 0): 3, (0, 1): 3, (1, 1): 4},
         "shared": {(0, 0): 1, (1, 0): 2, (0, 1): 2, (1, 1): 3},
     }
     assert counts == expected[solver]
@@ -118,8 +118,8 @@ def test_dropout_is_off_while_generating_and_back_on_after(solver, monkeypatch):
         SplitModel, "encode", lambda self, *args: modes.append(self.model.training) or encode(self, *args)
     )
     _, _, model = loss_and_gradients(ManifoldSmoothing(solver=solver), make_batch(), dropout=0.5)
-    # pgd: off, on | clean, x′, x″. shared: clean for both directions | x′, x″.
-    assert modes == {"pgd": [False, False, True, True, True], "shared": [False, True, True]}[solver]
+    # pgd: both directions | clean, x′, x″. shared: clean for both directions | x′, x″.
+    assert modes == {"pgd": [False, True, True, True], "shared": [False, True, True]}[solver]
     assert all(module.training for module in model.modules())
 
 
@@ -153,6 +153,33 @@ def test_random_starts_change_the_samples():
     assert plain.terms["r_off"] != random.terms["r_off"]
 
 
+@pytest.mark.parametrize("solver", ["pgd", "shared"])
+def test_a_share_of_the_batch_is_the_whole_in_expectation(solver):
+    """Cross-entropy is that of all texts; the regularisers are those of the texts drawn."""
+    batch = make_batch()
+    whole, _, _ = loss_and_gradients(ManifoldSmoothing(solver=solver, lambda_on=0), batch)
+    losses = [
+        loss_and_gradients(ManifoldSmoothing(solver=solver, lambda_on=0, share=0.4), batch, seed=seed)[0]
+        for seed in range(60)
+    ]
+    r_off = torch.stack([loss.terms["r_off"] for loss in losses])
+    assert {round(value, 6) for value in r_off.tolist()} != {round(whole.terms["r_off"].item(), 6)}
+    for loss in losses:
+        torch.testing.assert_close(loss.terms["ce"], whole.terms["ce"], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(loss.total.detach(), loss.terms["ce"] + loss.terms["r_off"])
+    assert (r_off.mean() - whole.terms["r_off"]).abs() < 4 * r_off.std() / 60**0.5
+
+
+def test_only_the_share_is_perturbed(monkeypatch):
+    sizes = []
+    encode = SplitModel.encode
+    monkeypatch.setattr(
+        SplitModel, "encode", lambda self, x, mask: sizes.append(len(x)) or encode(self, x, mask)
+    )
+    loss_and_gradients(ManifoldSmoothing(share=0.4), make_batch())
+    assert sizes == [2, 3, 2, 2]  # clean, the rest, x′, x″
+
+
 def test_frozen_embeddings_get_no_gradient():
     for solver in ("pgd", "shared"):
         model = tiny_bert(dropout=0.0).train()
@@ -179,6 +206,7 @@ def test_loss_scaling_reaches_the_shared_pass():
         ({"delta_y": 1.5}, "`delta_y` must lie in [0, 1], got 1.5."),
         ({"lambda_on": -1}, "`lambda_on` must not be negative, got -1."),
         ({"delta_off": float("nan")}, "`delta_off` must not be negative, got nan."),
+        ({"share": 0}, "`share` must lie in (0, 1], got 0."),
         ({"steps": 0}, "`steps` must be at least 1, got 0."),
         ({"solver": "pdg"}, "Unknown solver 'pdg'; did you mean 'pgd'? Known: pgd, shared."),
         ({"random_start_on": True}, "The solver 'shared' starts at x; take solver='pgd' for random starts."),

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from calibrant.inference.base import Inference
+from calibrant.models.first_token import first_token_only
 
 
 @dataclass(frozen=True)
@@ -18,5 +19,6 @@ class SinglePass(Inference):
     def logits(self, model: Any, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """The head's output."""
         model.eval()
-        logits: Tensor = model(input_ids=input_ids, attention_mask=attention_mask).logits
+        with first_token_only(model):
+            logits: Tensor = model(input_ids=input_ids, attention_mask=attention_mask).logits
         return logits

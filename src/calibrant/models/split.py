@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from calibrant.errors import UserError
+from calibrant.models.first_token import first_token_only, first_token_too
 
 WORKS = "BERT, RoBERTa, XLM-R, ALBERT, ELECTRA, DistilBERT, DeBERTa-v2, MPNet and ModernBERT"
 
@@ -51,7 +52,14 @@ class SplitModel:
 
     def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
         """g∘f(x), (B, T, e) → (B, K)."""
-        return self.head(self.encode(x, mask), mask)
+        with first_token_only(self.model):
+            return self.head(self.encode(x, mask), mask)
+
+    def encode_and_classify(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """f(x) and g∘f(x) of one pass, (B, T, e) → (B, T, h), (B, K)."""
+        with first_token_too(self.model) as found:
+            hidden = self.encode(x, mask)
+        return hidden, self.head(found[0] if found else hidden, mask)
 
     @staticmethod
     def features(hidden: Tensor, mask: Tensor) -> Tensor:

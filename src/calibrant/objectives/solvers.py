@@ -4,8 +4,8 @@ A solver gives x′ and x″ and, because the clean pass can be part of the work
 Passes over the encoder for one inner step, with F a forward, B an input gradient and W a weight
 gradient; each perturbed pass that follows costs F + B + W:
 
-    pgd      generate F+B (off) + F+B (on), clean F+B+W       13 in all, 14 when x″ starts at random
-    shared   clean F+B+W, and B for the second direction       10 in all
+    pgd      generate F + B (on) + B (off), clean F+B+W         12 in all; a random start costs an F more
+    shared   clean F+B+W, and B for the other direction          10 in all
 
 Samples are generated with dropout off: with dropout on, the direction is noise.
 """
@@ -40,34 +40,24 @@ Solver = Callable[["ManifoldSmoothing", SplitModel, Batch, Tensor], Solution]
 
 
 def pgd(objective: "ManifoldSmoothing", model: SplitModel, batch: Batch, partners: Tensor) -> Solution:
-    """Projected signed gradient steps, as the paper prints them, with nothing computed twice."""
-    mask, steps = batch.attention_mask, objective.steps
+    """Projected signed gradient steps, as the paper prints them, with nothing computed twice.
+
+    Where both start at x, one forward pass serves both, and the partners' features too.
+    """
+    mask = batch.attention_mask
     on = off = None
-    hidden_at_x: Tensor | None = None
-
-    def loss(z: Tensor) -> Tensor:
-        nonlocal hidden_at_x
-        hidden = model.encode(z, mask)
-        if hidden_at_x is None and not objective.random_start_off:
-            hidden_at_x = hidden.detach()  # the first step starts at x: its forward pass serves f(x̃) too
-        return cross_entropy(model.head(hidden, mask), batch.labels, reduction="none")
-
-    def features(z: Tensor) -> Tensor:
-        return model.features(model.encode(z, mask), mask)
-
     with model.dropout_off():
-        x = model.embed(batch.input_ids).detach()
-        if objective.lambda_off:
-            noise = _noise(x, mask, objective.delta_off) if objective.random_start_off else None
-            off = off_manifold(loss, x, objective.delta_off, noise, steps)
+        x = model.embed(batch.input_ids).detach().requires_grad_()
         if objective.lambda_on:
-            if hidden_at_x is None:
-                with torch.no_grad():
-                    hidden_at_x = model.encode(x, mask)
-            target = model.features(hidden_at_x, mask)[partners]
-            noise = _noise(x, mask, objective.delta_on) if objective.random_start_on else None
-            on = on_manifold(features, x, target, objective.delta_on, noise, steps)
-
+            hidden, logits = model.encode_and_classify(x, mask)
+            on = _on(objective, model, mask, x, hidden, partners)
+        elif objective.lambda_off and not objective.random_start_off:
+            logits = model(x, mask)
+        if objective.lambda_off:
+            gradient = None
+            if not objective.random_start_off:
+                (gradient,) = torch.autograd.grad(cross_entropy(logits, batch.labels, reduction="sum"), x)
+            off = _off(objective, model, batch, x, gradient)
     ce = cross_entropy(model(model.embed(batch.input_ids), mask), batch.labels)
     return Solution(ce, on, off)
 
@@ -78,42 +68,58 @@ def shared(objective: "ManifoldSmoothing", model: SplitModel, batch: Batch, part
     ∇ℓ at x is what the backward pass of the cross-entropy computes on its way to the embeddings;
     ∇D_x takes one more backward pass through the same graph.
     """
-    mask, more = batch.attention_mask, objective.steps - 1
+    mask = batch.attention_mask
     on = off = None
     weights = [weight for weight in model.model.parameters() if weight.requires_grad]
     with model.dropout_off():
         x = model.embed(batch.input_ids)
         if not x.requires_grad:  # frozen embeddings
             x.requires_grad_()
-        constant = x.detach()
-        hidden = model.encode(x, mask)
-        ce = cross_entropy(model.head(hidden, mask), batch.labels)
         if objective.lambda_on:
-            features = model.features(hidden, mask)
-            target = features.detach()[partners]
-            (d_on,) = torch.autograd.grad(cosine_distance(features, target).sum(), x, retain_graph=True)
-            on = on_step(constant, constant, d_on, objective.delta_on)
-            if more:
-                on = on_manifold(
-                    lambda z: model.features(model.encode(z, mask), mask),
-                    constant,
-                    target,
-                    objective.delta_on,
-                    on - constant,
-                    more,
-                )
-        ce, d_off = differentiate(ce, x, weights)
+            hidden, logits = model.encode_and_classify(x, mask)
+            on = _on(objective, model, mask, x, hidden, partners)
+        else:
+            logits = model(x, mask)
+        ce, gradient = differentiate(cross_entropy(logits, batch.labels), x, weights)
         if objective.lambda_off:
-            off = off_step(constant, constant, d_off, objective.delta_off)
-            if more:
-                off = off_manifold(
-                    lambda z: cross_entropy(model(z, mask), batch.labels, reduction="none"),
-                    constant,
-                    objective.delta_off,
-                    off - constant,
-                    more,
-                )
+            off = _off(objective, model, batch, x, gradient)
     return Solution(ce, on, off)
+
+
+def _on(
+    objective: "ManifoldSmoothing",
+    model: SplitModel,
+    mask: Tensor,
+    x: Tensor,
+    hidden: Tensor,
+    partners: Tensor,
+) -> Tensor:
+    """x′, from the graph of a pass over x; that graph is kept."""
+    delta, steps, constant = objective.delta_on, objective.steps, x.detach()
+    features = model.features(hidden, mask)
+    target = features.detach()[partners]
+    if objective.random_start_on:
+        start = _noise(constant, mask, delta)
+    else:
+        (gradient,) = torch.autograd.grad(cosine_distance(features, target).sum(), x, retain_graph=True)
+        start, steps = on_step(constant, constant, gradient, delta) - constant, steps - 1
+    return on_manifold(
+        lambda z: model.features(model.encode(z, mask), mask), constant, target, delta, start, steps
+    )
+
+
+def _off(
+    objective: "ManifoldSmoothing", model: SplitModel, batch: Batch, x: Tensor, gradient: Tensor | None
+) -> Tensor:
+    """x″, from the gradient ∇ℓ at x, or from a random start where there is none."""
+    mask, delta, steps, constant = batch.attention_mask, objective.delta_off, objective.steps, x.detach()
+    if gradient is None:
+        start = _noise(constant, mask, delta)
+    else:
+        start, steps = off_step(constant, constant, gradient, delta) - constant, steps - 1
+    return off_manifold(
+        lambda z: cross_entropy(model(z, mask), batch.labels, reduction="none"), constant, delta, start, steps
+    )
 
 
 def _noise(x: Tensor, mask: Tensor, delta: float) -> Tensor:
