@@ -37,8 +37,8 @@ class VAT(Objective):
 
     epsilon: float = 1e-3
     lambda_vat: float = 1.0
-    # Small enough for a slope at 0, large enough for float32: on MiniLM 99.7 % of the signs are those of
-    # float64 in the limit; with 1e-6 81 %, with 1e-2 84 %.
+    # Small enough for the slope at 0, large enough for float32: on MiniLM 99.7 % of the signs are those of
+    # the limit in float64, where 1e-6 gives 85 % and 1e-2 84 %.
     xi: float = 1e-4
 
     def __post_init__(self) -> None:
@@ -61,11 +61,11 @@ class VAT(Objective):
     def _divergence(self, model: SplitModel, batch: Batch) -> Tensor:
         """KL(p(x) ‖ p(x + r)), with gradients to the weights."""
         mask = batch.attention_mask
-        own = mask.unsqueeze(-1)
         with torch.no_grad():
             x = model.embed(batch.input_ids)
             p = model(x, mask).softmax(dim=-1)
-        z = (x + self.xi * torch.randn_like(x) * own).requires_grad_()
+        d = torch.randn_like(x) * mask.unsqueeze(-1)  # padding stays as it is; no gradient reaches it either
+        z = (x + self.xi * d).requires_grad_()
         (gradient,) = torch.autograd.grad(kl_divergence(p, model(z, mask)).sum(), z)
-        r = self.epsilon * gradient.sign() * own
+        r = self.epsilon * gradient.sign()
         return kl_divergence(p, model(model.embed(batch.input_ids) + r, mask)).mean()
