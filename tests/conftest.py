@@ -1,6 +1,7 @@
 """A tiny encoder built in memory, and a small labelled corpus that it can learn."""
 
 import csv
+import os
 import random
 import shutil
 import socket
@@ -8,6 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+
+# Before torch is loaded: on some virtual machines oneDNN's newest bf16 kernels die by SIGILL, and a test
+# process that dies tells nothing.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
+
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast

@@ -20,6 +20,12 @@ METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         Method("bert", "cross-entropy"),
+        Method("label-smoothing", "label-smoothing"),
+        Method("entropy-regularized", "entropy-regularized"),
+        Method("vat", "vat"),
+        Method("mixup", "mixup"),
+        Method("manifold-mixup", "manifold-mixup"),
         Method("manifold-smoothing", "manifold-smoothing"),
+        Method("mmce", "mmce"),
     )
 }

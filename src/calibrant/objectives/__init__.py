@@ -2,10 +2,28 @@
 
 from calibrant.objectives.base import Loss, Objective
 from calibrant.objectives.cross_entropy import CrossEntropy
+from calibrant.objectives.entropy_regularized import EntropyRegularized
+from calibrant.objectives.label_smoothing import LabelSmoothing
+from calibrant.objectives.manifold_mixup import ManifoldMixup
 from calibrant.objectives.manifold_smoothing import ManifoldSmoothing
+from calibrant.objectives.mixup import Mixup
+from calibrant.objectives.mmce import MMCE
+from calibrant.objectives.vat import VAT
 from calibrant.registry import discover
 
-__all__ = ["CrossEntropy", "Loss", "ManifoldSmoothing", "Objective", "objectives"]
+__all__ = [
+    "MMCE",
+    "VAT",
+    "CrossEntropy",
+    "EntropyRegularized",
+    "LabelSmoothing",
+    "Loss",
+    "ManifoldMixup",
+    "ManifoldSmoothing",
+    "Mixup",
+    "Objective",
+    "objectives",
+]
 
 
 def objectives() -> dict[str, type[Objective]]:

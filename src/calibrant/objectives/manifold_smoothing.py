@@ -11,9 +11,12 @@ from calibrant.errors import UserError
 from calibrant.models.split import SplitModel
 from calibrant.objectives.base import Loss, Objective
 from calibrant.objectives.manifold import interpolate_labels, kl_divergence, negative_entropy
-from calibrant.objectives.solvers import SOLVERS
+from calibrant.objectives.solvers import Solver, pgd, shared
+from calibrant.objectives.yopo import yopo
 from calibrant.registry import pick
 from calibrant.types import Batch
+
+SOLVERS: dict[str, Solver] = {"pgd": pgd, "shared": shared, "yopo": yopo}
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,9 @@ class ManifoldSmoothing(Objective):
         R_off = −H(g∘f(x″))          no confidence off the manifold: calibration out-of-distribution
 
     A term whose weight is 0 costs nothing. ``solver`` says how x′ and x″ are found (``shared`` is the
-    cheaper, ``pgd`` the one printed in the paper); ``random_start_on`` and ``random_start_off``, with
-    ``pgd`` only, start the inner problem at a random point of the ball instead of at x.
+    cheaper, ``pgd`` the one printed in the paper, ``yopo`` the cheapest for several ``steps``);
+    ``random_start_on`` and ``random_start_off``, with ``pgd`` only, start the inner problem at a random
+    point of the ball instead of at x.
 
     ``share`` is the part of each batch that is regularised, drawn at random. R_on and R_off are then means
     over fewer texts, with the same expectation, and the other texts cost a plain step only.
@@ -58,8 +62,8 @@ class ManifoldSmoothing(Objective):
         if self.steps < 1:
             raise UserError(f"`steps` must be at least 1, got {self.steps}.")
         pick("solver", self.solver, SOLVERS)
-        if self.solver == "shared" and (self.random_start_on or self.random_start_off):
-            raise UserError("The solver 'shared' starts at x; take solver='pgd' for random starts.")
+        if self.solver != "pgd" and (self.random_start_on or self.random_start_off):
+            raise UserError(f"The solver {self.solver!r} starts at x; take solver='pgd' for random starts.")
 
     def loss(self, model: SplitModel, batch: Batch) -> Loss:
         """The three terms of one batch; a text's partner is another of its regularised texts."""

@@ -125,6 +125,3 @@ def _off(
 def _noise(x: Tensor, mask: Tensor, delta: float) -> Tensor:
     """v ~ U[−δ, δ] on each text's own tokens; padding stays as it is."""
     return torch.empty_like(x).uniform_(-delta, delta) * mask.unsqueeze(-1)
-
-
-SOLVERS: dict[str, Solver] = {"pgd": pgd, "shared": shared}
