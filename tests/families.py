@@ -3,6 +3,9 @@
 import torch
 import transformers as hf
 
+from calibrant.models.t5 import T5EncoderConfig, T5EncoderForSequenceClassification
+from calibrant.models.textcnn import TextCNNConfig, TextCNNForSequenceClassification
+
 SMALL = {
     "vocab_size": 64,
     "hidden_size": 32,
@@ -29,6 +32,14 @@ FAMILIES = {
         hf.ModernBertConfig(
             **SMALL, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2
         ),
+    ),
+    "t5": (
+        T5EncoderForSequenceClassification,
+        T5EncoderConfig(vocab_size=64, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, num_labels=3),
+    ),
+    "textcnn": (
+        TextCNNForSequenceClassification,
+        TextCNNConfig(vocab_size=64, embedding_size=32, filters=10, num_labels=3),
     ),
 }
 

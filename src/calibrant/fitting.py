@@ -85,7 +85,9 @@ def _train(
     if config.bf16 and not is_torch_bf16_gpu_available():
         raise UserError("--bf16 needs a GPU that has it, and there is none here; leave it out.")
     set_seed(config.seed)
-    model, tokenizer = load_classifier(config.model, splits.label_names, config.layers)
+    model, tokenizer = load_classifier(config.model, splits.label_names, config.layers, splits.train.texts)
+    if config.gradient_checkpointing and not model.supports_gradient_checkpointing:
+        raise UserError(f"--gradient-checkpointing: the model {config.model!r} cannot do it; leave it out.")
     class_of = {name: i for i, name in enumerate(splits.label_names)}
 
     def encoded(part: Texts) -> EncodedTexts:

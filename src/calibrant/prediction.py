@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+import calibrant.models  # noqa: F401  so that transformers knows our own architectures when a run is loaded
 from calibrant import artifact
 from calibrant.data.encode import encode, pad
 from calibrant.data.splits import check_labels

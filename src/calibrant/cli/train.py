@@ -38,7 +38,8 @@ def train(
         ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="minilm, a directory, or an id of the Hugging Face hub [minilm].")
+        str | None,
+        typer.Option(help="minilm, textcnn, a directory, or an id of the Hugging Face hub [minilm]."),
     ] = None,
     layers: Annotated[int | None, typer.Option(help="Keep only the encoder's first layers [all].")] = None,
     max_length: Annotated[int | None, typer.Option(help="Tokens at which a text is cut [128].")] = None,

@@ -9,8 +9,8 @@ from torch import Tensor
 from calibrant.errors import UserError
 
 
-def encode(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[list[int]]:
-    """Token ids of each text, special tokens included, cut to ``max_length`` or what the model can take."""
+def check_characters(texts: Sequence[str]) -> None:
+    """Refuse what no tokenizer takes."""
     for number, text in enumerate(texts, start=1):
         try:
             text.encode("utf-8")
@@ -18,6 +18,11 @@ def encode(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[list[i
             raise UserError(
                 f"Text {number} of {len(texts)} holds half a character ({error.reason}); is it UTF-8?"
             ) from error
+
+
+def encode(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[list[int]]:
+    """Token ids of each text, special tokens included, cut to ``max_length`` or what the model can take."""
+    check_characters(texts)
     ids: list[list[int]] = tokenizer(
         list(texts),
         truncation=True,

