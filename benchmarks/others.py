@@ -88,7 +88,7 @@ def predict_over_pipeline(rounds: int) -> dict[str, float]:
 
     def ours():
         rows = encode(tokenizer, texts, 256)
-        predict_logits(SinglePass(), model, rows, tokenizer.pad_token_id)
+        predict_logits(SinglePass(), [model], rows, tokenizer.pad_token_id)
 
     def theirs():
         pipeline(texts, batch_size=32, truncation=True, max_length=256, top_k=None)
