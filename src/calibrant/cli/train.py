@@ -126,6 +126,10 @@ def train(
             typer.echo(f"epoch {entry['epoch']:.0f}: {terms}", nl=False)
         else:
             typer.echo(f"  dev accuracy {entry['eval_accuracy']:.1%} nll {entry['eval_nll']:.3f}")
+    if (state := run.record["calibrator"]) is not None:
+        from calibrant.calibrators import from_state
+
+        typer.echo(f"calibrator: {from_state(state).summary()}, fitted on {state['fitted_on']['n']} texts")
     accuracy, confidence = result["dev_accuracy"], result["dev_confidence"]
     typer.echo(
         f"{out}: best epoch {result['best_epoch']:.0f}; on dev it says {confidence:.0%} and is right in "
