@@ -25,8 +25,13 @@ from calibrant.prediction import predict_logits
 TEXTS = 256
 
 
+def spread(ratios: list[float]) -> dict[str, float]:
+    """The median and the range."""
+    return {"median": statistics.median(ratios), "lowest": min(ratios), "highest": max(ratios)}
+
+
 def interleaved(ours, theirs, rounds: int) -> dict[str, float]:
-    """theirs/ours: the median of the rounds' ratios, and its range."""
+    """theirs/ours, each round's own."""
     found = []
     for i in range(rounds + 1):
         seconds = []
@@ -36,7 +41,7 @@ def interleaved(ours, theirs, rounds: int) -> dict[str, float]:
             seconds.append(time.perf_counter() - started)
         if i:  # the first is the warm-up
             found.append(seconds[0] / seconds[1])
-    return {"ratio": statistics.median(found), "lowest": min(found), "highest": max(found)}
+    return spread(found)
 
 
 def reuters(tokenizer, n=TEXTS, max_length=256):
@@ -88,7 +93,7 @@ def predict_over_pipeline(rounds: int) -> dict[str, float]:
 
     def ours():
         rows = encode(tokenizer, texts, 256)
-        predict_logits(SinglePass(), model, rows, tokenizer.pad_token_id)
+        predict_logits(SinglePass(), [model], rows, tokenizer.pad_token_id)
 
     def theirs():
         pipeline(texts, batch_size=32, truncation=True, max_length=256, top_k=None)

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import torch
-from others import metrics_over_loop, predict_over_pipeline, trainer_over_stock
+from others import metrics_over_loop, predict_over_pipeline, spread, trainer_over_stock
 from rich.console import Console
 from rich.table import Table
 from steps import OURS, STEPS, make_step
@@ -51,12 +51,17 @@ def peak_memory(name: str, workload: str) -> int:
     return int(done.stdout.split()[-1])
 
 
-def measure(workload, tokenizer, rounds: int) -> dict[str, dict[str, float]]:
-    """Seconds a batch, median and spread over the rounds, of every kind of step."""
+def measure(workload, tokenizer, rounds: int) -> tuple[dict[str, dict[str, float]], dict[str, list[float]]]:
+    """Of every kind of step, what it takes; and the seconds a batch of each round."""
     material = prepare(workload, tokenizer)
     steps = {name: make_step(name, material.classes) for name in STEPS}
     batches = {name: material.grouped if name in OURS else material.padded for name in STEPS}
-    work = {name: flops(steps[name], batches[name]) for name in STEPS}  # and the warm-up
+    work = {  # and the warm-up; one batch is enough where all have the same shape
+        name: flops(steps[name], batches[name]) / workload.batches
+        if name in OURS
+        else flops(steps[name], batches[name][:1])
+        for name in STEPS
+    }
     seconds: dict[str, list[float]] = {name: [] for name in STEPS}
     for _ in range(rounds):
         for name, step in steps.items():
@@ -70,22 +75,29 @@ def measure(workload, tokenizer, rounds: int) -> dict[str, dict[str, float]]:
             "seconds": statistics.median(times),
             "fastest": min(times),
             "slowest": max(times),
-            "share_of_peak": work[name] / workload.batches / statistics.median(times) / peak,
+            "gflop": work[name] / 1e9,
+            "share_of_peak": work[name] / statistics.median(times) / peak,
             "peak_memory_mib": peak_memory(name, workload.name),
         }
         for name, times in seconds.items()
-    }
+    }, seconds
 
 
-def ratios(steps: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Speed-ups over the yardsticks, and costs relative to our plain fine-tuning."""
-    seconds = {name: row["seconds"] for name, row in steps.items()}
+RATIOS = {
+    "pgd_over_published": ("published", "pgd"),
+    "shared_over_published": ("published", "shared"),
+    "plain_over_naive": ("naive plain", "plain"),
+    "shared_cost": ("shared", "plain"),
+    "cheapest_cost": ("cheapest", "plain"),
+}
+"""Speed-ups over the yardsticks, and costs relative to our plain fine-tuning."""
+
+
+def ratios(seconds: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+    """Each of a round's own times: the median over the rounds, and its range."""
     return {
-        "pgd_over_published": seconds["published"] / seconds["pgd"],
-        "shared_over_published": seconds["published"] / seconds["shared"],
-        "plain_over_naive": seconds["naive plain"] / seconds["plain"],
-        "shared_cost": seconds["shared"] / seconds["plain"],
-        "cheapest_cost": seconds["cheapest"] / seconds["plain"],
+        name: spread([a / b for a, b in zip(seconds[over], seconds[under], strict=True)])
+        for name, (over, under) in RATIOS.items()
     }
 
 
@@ -115,7 +127,7 @@ def table(name: str, steps: dict[str, dict[str, float]]) -> Table:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workloads", nargs="*", default=[workload.name for workload in WORKLOADS])
     parser.add_argument("--out", type=Path, default=HERE / "latest.json")
     arguments = parser.parse_args()
@@ -123,22 +135,27 @@ def main() -> None:
     logging.disable_progress_bar()
     keep_freed_memory()
     tokenizer = AutoTokenizer.from_pretrained(default_encoder())
-    result: dict = {"workloads": {}, "ratios": {}}
+    result: dict = {"steps": {}, "range": {}}
     console = Console()
     for workload in WORKLOADS:
         if workload.name in arguments.workloads:
-            steps = measure(workload, tokenizer, arguments.rounds)
-            result["workloads"][workload.name] = steps
-            result["ratios"][workload.name] = ratios(steps)
+            steps, seconds = measure(workload, tokenizer, arguments.rounds)
+            found = ratios(seconds)
+            result[workload.name] = {name: ratio["median"] for name, ratio in found.items()}
+            result["range"][workload.name] = found
+            result["steps"][workload.name] = steps
             console.print(table(workload.name, steps))
+            console.print_json(json.dumps(found))
     for benchmark in (trainer_over_stock, predict_over_pipeline, metrics_over_loop):
-        result["ratios"][benchmark.__name__] = benchmark(arguments.rounds)
+        ratio = benchmark(arguments.rounds)
+        result[benchmark.__name__] = ratio["median"]
+        result["range"][benchmark.__name__] = ratio
+        console.print_json(json.dumps({benchmark.__name__: ratio}))
     result["command"] = " ".join(["python", "benchmarks/run.py", *sys.argv[1:]])
     result["versions"] = {name: version(name) for name in ("torch", "transformers", "numpy", "scikit-learn")}
     result["machine"] = (
         f"{platform.machine()}, {torch.get_num_threads()} threads, Python {platform.python_version()}"
     )
-    console.print_json(json.dumps(result["ratios"]))
     arguments.out.write_text(json.dumps(result, indent=2) + "\n")
 
 

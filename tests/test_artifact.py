@@ -13,6 +13,7 @@ from calibrant.types import Texts
 CONFIG = RunConfig(train="a.csv")
 METHOD = {"name": "bert", "objective": "cross-entropy", "inference": "single", "calibrator": None}
 OBJECTIVE = {"name": "cross-entropy"}
+INFERENCE = {"name": "single"}
 
 
 def splits(*words):
@@ -21,7 +22,11 @@ def splits(*words):
 
 
 def begin(path, config=CONFIG, data=None, objective=None):
-    return artifact.begin(Path(path), config, data or splits(), METHOD, objective or OBJECTIVE)
+    return artifact.begin(Path(path), config, data or splits(), METHOD, objective or OBJECTIVE, INFERENCE)
+
+
+def finish(run, training=None):
+    return run.keep(MODEL, TOKENIZER, training or {}).updated(status="complete")
 
 
 class Saved:
@@ -71,7 +76,7 @@ def test_begin_again_gives_the_same_run(tmp_path):
 def test_finish(tmp_path):
     run = begin(tmp_path)
     (run.checkpoints / "checkpoint-1").mkdir(parents=True)
-    done = run.finish(MODEL, TOKENIZER, {"steps": 3})
+    done = finish(run, {"steps": 3})
     assert done.complete
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["README.md", "calibrant.json", "model"]
     assert done.record["files"] == {
@@ -87,7 +92,7 @@ def test_finish_replaces_what_an_interruption_left(tmp_path):
     for leftover in (".model", "model"):
         (tmp_path / leftover).mkdir()
         (tmp_path / leftover / "old.bin").touch()
-    assert set(run.finish(MODEL, TOKENIZER, {}).record["files"]) == {"model.safetensors", "tokenizer.json"}
+    assert set(finish(run).record["files"]) == {"model.safetensors", "tokenizer.json"}
     assert not (tmp_path / ".model").exists()
 
 
@@ -151,7 +156,7 @@ def test_output_directory_that_holds_another_run(tmp_path, other):
         f"{tmp_path} holds another run (bert, training), with other settings or data; give another --out or "
         "remove it."
     )
-    run.finish(MODEL, TOKENIZER, {})
+    finish(run)
     assert "holds another run (bert, complete)" in refusal(begin, tmp_path, RunConfig(train="a.csv", seed=1))
     assert artifact.load(tmp_path).config == CONFIG
 

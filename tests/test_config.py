@@ -22,6 +22,8 @@ CHANGES = {
     "max_length": FILES | {"max_length": 64},
     "method": FILES | {"method": "bert"},
     "objective": FILES | {"objective": {"delta_off": 0.002}},
+    "inference": FILES | {"inference": {"name": "mc-dropout", "passes": 20}},
+    "calibrator": FILES | {"calibrator": "temperature"},
     "epochs": FILES | {"epochs": 3},
     "batch_size": FILES | {"batch_size": 16},
     "gradient_accumulation_steps": FILES | {"gradient_accumulation_steps": 2},
@@ -66,6 +68,19 @@ def test_fingerprint_changes_with_each_field():
     prints = {RunConfig.build(**settings).fingerprint() for settings in (FILES, PUBLIC, *CHANGES.values())}
     assert len(prints) == len(CHANGES) + 2
     assert RunConfig.build(**FILES).fingerprint() == RunConfig(**FILES, epochs=8).fingerprint()
+
+
+def test_fingerprints_of_version_0_1_hold():
+    """Computed before `inference` and `calibrator` existed: a run of then is found again."""
+    assert RunConfig.build(**FILES).fingerprint() == "4c3f4b334b899822"
+    assert RunConfig.build(**CHANGES["objective"]).fingerprint(data="x") == "5994c666460cb942"
+
+
+@pytest.mark.parametrize("axis", ["objective", "inference"])
+def test_a_name_alone(axis):
+    short, long = (RunConfig.build(**FILES, **{axis: value}) for value in ("x", {"name": "x"}))
+    assert short == long
+    assert short.fingerprint() == long.fingerprint() != RunConfig.build(**FILES).fingerprint()
 
 
 def test_fingerprint_of_more_than_the_settings():
@@ -115,7 +130,8 @@ def test_frozen():
         (FILES | {"seed": -1}, "--seed: Input should be greater than or equal to 0, got -1."),
         (FILES | {"seed": 2**32}, "--seed: Input should be less than 4294967296, got 4294967296."),
         (FILES | {"model": 7}, "--model: Input should be a valid string, got 7."),
-        (FILES | {"objective": "x"}, "--objective: Input should be a valid dictionary, got 'x'."),
+        (FILES | {"objective": ["x"]}, "--objective: Input should be a valid dictionary, got ['x']."),
+        (FILES | {"inference": 3}, "--inference: Input should be a valid dictionary, got 3."),
     ],
 )
 def test_refusals(settings, sentence):

@@ -1,12 +1,17 @@
 """What every discovered entry must keep to."""
 
 import dataclasses
+import itertools
+import json
 import re
 
+import numpy as np
 import pytest
 import torch
 
+from calibrant.calibrators import calibrators, from_state
 from calibrant.data import datasets
+from calibrant.errors import UserError
 from calibrant.inference import inferences
 from calibrant.methods import METHODS
 from calibrant.metrics import metrics
@@ -29,19 +34,28 @@ def make_batch(model, texts: int) -> Batch:
     return Batch(ids, mask, torch.arange(texts) % 3)
 
 
-@pytest.fixture(params=FAMILIES)
-def model(request):
-    return tiny(request.param).train()
-
-
 OBJECTIVES = {name: objective() for name, objective in objectives().items()} | {
     f"manifold-smoothing by {solver}": ManifoldSmoothing(solver=solver, steps=2) for solver in SOLVERS
 }
 
 
-@pytest.fixture(params=OBJECTIVES)
-def objective(request):
-    return OBJECTIVES[request.param]
+REFUSED = ("manifold-smoothing by yopo", "textcnn")  # it has no second layer
+PAIRS = [pair for pair in itertools.product(OBJECTIVES, FAMILIES) if pair != REFUSED]
+
+
+@pytest.fixture(params=PAIRS, ids="-".join)
+def pair(request):
+    return request.param
+
+
+@pytest.fixture
+def objective(pair):
+    return OBJECTIVES[pair[0]]
+
+
+@pytest.fixture
+def model(pair):
+    return tiny(pair[1]).train()
 
 
 def loss_of(objective, model, texts=4, seed=1):
@@ -68,6 +82,11 @@ def test_loss_and_gradients_are_finite_and_reach_every_weight(objective, model, 
     assert not any(term.requires_grad for term in loss.terms.values())
 
 
+def test_the_pair_that_is_refused():
+    with pytest.raises(UserError, match="'yopo' cannot tell which layer of TextCNN"):
+        loss_of(OBJECTIVES[REFUSED[0]], tiny(REFUSED[1]))
+
+
 def test_the_same_seed_gives_the_same_loss(objective, model):
     assert loss_of(objective, model).total == loss_of(objective, model).total
 
@@ -85,15 +104,92 @@ def test_evaluation_mode_is_kept(objective, model):
     assert not any(module.training for module in model.modules())
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES.values(), ids=OBJECTIVES)
 def test_hyper_parameters_round_trip_through_json(objective):
-    import json
-
     settings = json.loads(json.dumps(dataclasses.asdict(objective)))
     assert type(objective)(**settings) == objective
 
 
+@pytest.fixture(params=calibrators())
+def calibrator(request):
+    return calibrators()[request.param]()
+
+
+def dev_logits(classes=3, n=60):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, classes, n)
+    return 2 * rng.normal(size=(n, classes)) + 2 * np.eye(classes)[y], y
+
+
+@pytest.mark.parametrize("classes", [2, 3, 40])
+def test_calibrated_rows_are_probabilities(calibrator, classes):
+    z, y = dev_logits(classes)  # of 40 classes, dev lacks some
+    extreme = np.concatenate([z, 1e4 * z, 0 * z])
+    p = calibrator.fit(z, y).probabilities(extreme)
+    assert p.shape == extreme.shape
+    assert p.dtype == np.float64
+    assert ((p >= 0) & (p <= 1)).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-12)
+
+
+def test_calibration_lowers_the_squared_error_of_over_confident_logits(calibrator):
+    z, y = dev_logits()
+    z = 5 * z  # over-confident
+    before = np.exp(z - np.logaddexp.reduce(z, axis=1, keepdims=True))
+    after = calibrator.fit(z, y).probabilities(z)
+    assert ((after - np.eye(3)[y]) ** 2).sum() < 0.95 * ((before - np.eye(3)[y]) ** 2).sum()
+
+
+def test_a_calibrator_is_the_same_from_json(calibrator):
+    z, y = dev_logits()
+    fitted = calibrator.fit(z, y)
+    again = from_state(json.loads(json.dumps(fitted.state(), allow_nan=False)))
+    assert again == fitted
+    np.testing.assert_array_equal(again.probabilities(z), fitted.probabilities(z))
+    assert fitted.summary().startswith(fitted.name)
+
+
+def test_fitting_changes_nothing_and_an_unfitted_calibrator_refuses(calibrator):
+    z, y = dev_logits()
+    assert calibrator.fit(z, y) == calibrator.fit(z, y) != calibrator
+    with pytest.raises(UserError, match=f"^The calibrator '{calibrator.name}' has not been fitted; call fit"):
+        calibrator.probabilities(z)
+
+
 @pytest.mark.parametrize(
-    "entries", [objectives(), inferences(), datasets()], ids=["objective", "inference", "data"]
+    ("logits", "labels", "words"),
+    [
+        (np.zeros((2, 1)), [0, 0], r"shape \(n, K\) with K ≥ 2, got \(2, 1\)"),
+        (np.zeros(3), [0], r"got \(3,\)"),
+        ([[0.0, np.nan]], [0], "logits must be finite"),
+        (np.zeros((0, 3)), np.array([], dtype=int), r"at least one row, got int64 labels of shape \(0,\)"),
+        (np.zeros((2, 3)), [0], r"labels of shape \(1,\) for logits of shape \(2, 3\)"),
+        (np.zeros((2, 3)), [0.0, 1.0], "got float64 labels"),
+        (np.zeros((2, 3)), [0, 3], r"labels must lie in 0\.\.2 for 3 columns of logits, got 0\.\.3"),
+    ],
+)
+def test_what_a_calibrator_is_not_fitted_on(calibrator, logits, labels, words):
+    with pytest.raises(UserError, match=words):
+        calibrator.fit(logits, labels)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"name": "temprature", "parameters": {}}, "did you mean 'temperature'"),
+        ({"parameters": {}}, "state is damaged"),
+        ({"name": "temperature", "parameters": {"t": 1}}, "state is damaged"),
+    ],
+)
+def test_a_damaged_state(state, words):
+    with pytest.raises(UserError, match=words):
+        from_state(state)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [objectives(), inferences(), calibrators(), datasets()],
+    ids=["objective", "inference", "calibrator", "data"],
 )
 def test_every_entry_is_named_and_cited(entries):
     assert entries
@@ -108,7 +204,7 @@ def test_methods_name_only_what_exists():
         assert method.name == name
         assert method.objective in objectives()
         assert method.inference in inferences()
-        assert method.calibrator is None
+        assert method.calibrator is None or method.calibrator in calibrators()
 
 
 def test_every_metric_has_a_direction_and_a_title():

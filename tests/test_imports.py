@@ -14,8 +14,8 @@ SOURCE = Path(calibrant.__file__).parent
 # The picture, from left to right. A part may import from those to its left, and a package from itself.
 ORDER = (
     *("errors", "types", "atomic", "allocator", "methods", "card", "registry", "config"),
-    *("data", "models", "objectives", "training", "artifact", "fitting", "inference", "prediction"),
-    *("metrics", "evaluation", "report", "measure", "demo", "cli"),
+    *("data", "models", "objectives", "training", "artifact", "inference", "calibrators"),
+    *("prediction", "metrics", "evaluation", "fitting", "calibration", "report", "measure", "demo", "cli"),
 )
 MODULES = sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "__init__.py"})  # that one names all, and loads none
 HEAVY = {"torch", "transformers", "sklearn", "pandas", "matplotlib", "scipy", "datasets", "pyarrow"}

@@ -53,15 +53,15 @@ def test_shuffled_texts_give_shuffled_rows(classifier, together):
 
 def test_logits_are_the_models_own(classifier):
     rows = encode(classifier.tokenizer, TEXTS[:5], 32)
-    got = predict_logits(inferences()["single"](), classifier.model, rows, 0)
+    got = predict_logits(inferences()["single"](), classifier.models, rows, 0)
     batch = classifier.tokenizer(TEXTS[:5], padding=True, return_tensors="pt")
     with torch.no_grad():
-        expected = classifier.model.eval()(**batch).logits.numpy()
+        expected = classifier.models[0].eval()(**batch).logits.numpy()
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
 def test_dropout_is_off(classifier, together):
-    classifier.model.train()
+    classifier.models[0].train()
     np.testing.assert_array_equal(classifier.predict_proba(TEXTS), together)
 
 

@@ -1,9 +1,12 @@
 """calibrant: text classifiers whose confidence means something.
 
-    data/ ─► models/ ─► objectives/ ─► training ─► artifact ─► inference/ ─► Prediction ─► metrics/ ─► report/
-    text in  embed ·    what training  one loop    a run       how many      probabilities one number  what
-             encode ·   minimises      (HF         on disk     passes        and labels    each        people
-             head                      Trainer)                                                        look at
+    data/ ─► models/ ─► objectives/ ─► training ─► artifact ─► inference/ ─► calibrators/ ─► Prediction ─►
+    text in  embed ·    what training  one loop    a run       how many      a map fitted    probabilities
+             encode ·   minimises      (HF         on disk     passes        on dev          and labels
+             head                      Trainer)
+    metrics/ ─► report/
+    one number  what people
+    each        look at
 
 Imports point only leftwards. Nothing heavy is loaded until it is used.
 """
@@ -11,6 +14,7 @@ Imports point only leftwards. Nothing heavy is loaded until it is used.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calibrant.calibration import calibrate
     from calibrant.config import RunConfig
     from calibrant.errors import UserError
     from calibrant.evaluation import evaluate
@@ -27,6 +31,7 @@ __all__ = [
     "Prediction",
     "RunConfig",
     "UserError",
+    "calibrate",
     "evaluate",
     "fit",
     "load",
@@ -39,6 +44,7 @@ _HOME = {
     "Prediction": "types",
     "RunConfig": "config",
     "UserError": "errors",
+    "calibrate": "calibration",
     "evaluate": "evaluation",
     "fit": "fitting",
     "load": "prediction",

@@ -2,6 +2,7 @@
 
     RUN/
       model/           save_pretrained: config with id2label, safetensors, tokenizer
+      members/2/ …     the other members of an ensemble, each a run of its own
       calibrant.json   method, settings, data, versions, calibrator, threshold: the record
       metrics.json     what evaluate last measured, and on what
       README.md        model card
@@ -25,11 +26,12 @@ from calibrant.atomic import write_json, write_text
 from calibrant.card import model_card
 from calibrant.config import RunConfig
 from calibrant.errors import UserError
+from calibrant.methods import combination
 from calibrant.types import Splits
 
 FORMAT = 1
 RECORD = "calibrant.json"
-KEYS = ("status", "fingerprint", "method", "objective", "labels", "data", "config")
+KEYS = ("status", "fingerprint", "method", "objective", "calibrator", "labels", "data", "config")
 PACKAGES = ("calibrant", "torch", "transformers", "tokenizers", "numpy")
 
 
@@ -51,9 +53,35 @@ class Run:
         return self.path / "checkpoints"
 
     @property
+    def trained(self) -> bool:
+        """Whether its model has been saved; an ensemble's others, or the calibrator, may still be missing."""
+        return "files" in self.record
+
+    @property
     def complete(self) -> bool:
-        """Whether training has finished."""
+        """Whether all of it is there."""
         return bool(self.record["status"] == "complete")
+
+    @property
+    def name(self) -> str:
+        """The method that it amounts to, with the calibrator that it has now."""
+        calibrator = self.record["calibrator"]
+        method = combination(
+            self.record["objective"]["name"],
+            self.record["method"]["inference"],
+            None if calibrator is None else calibrator["name"],
+        )
+        return method.name
+
+    def member(self, number: int) -> Path:
+        """The run directory of an ensemble's second, third, … member; the first is the run itself."""
+        return self.path / "members" / str(number)
+
+    @property
+    def model_dirs(self) -> list[Path]:
+        """The models of all members."""
+        others = range(2, 2 + len(self.record.get("members", ())))
+        return [self.model_dir, *(self.member(number) / "model" for number in others)]
 
     @property
     def config(self) -> RunConfig:
@@ -79,17 +107,26 @@ class Run:
                 shutil.rmtree(folder)
         return max(whole, key=lambda folder: int(folder.name.split("-")[1]), default=None)
 
-    def finish(self, model: Any, tokenizer: Any, training: dict[str, Any]) -> "Run":
-        """Save the trained model, complete the record, and drop the checkpoints."""
+    def keep(self, model: Any, tokenizer: Any, training: dict[str, Any]) -> "Run":
+        """Save the trained model and drop the checkpoints."""
         unfinished = self.path / ".model"
         shutil.rmtree(unfinished, ignore_errors=True)
         model.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
         shutil.rmtree(self.model_dir, ignore_errors=True)
         unfinished.replace(self.model_dir)
-        run = self.updated(status="complete", training=training, files=_digests(self.model_dir))
+        run = self.updated(training=training, files=_digests(self.model_dir))
         shutil.rmtree(self.checkpoints, ignore_errors=True)
         return run
+
+    def calibrated(self, calibrator: dict[str, Any] | None, fitted_on: dict[str, Any] | None) -> "Run":
+        """The run with another calibrator, given as its state, or with none.
+
+        What was measured with the old one, or chosen by its confidence, holds no longer.
+        """
+        (self.path / "metrics.json").unlink(missing_ok=True)
+        kept = None if calibrator is None else {**calibrator, "fitted_on": fitted_on}
+        return self.updated(calibrator=kept, threshold=None)
 
     def updated(self, **changes: Any) -> "Run":
         """The run with changes to its record, written."""
@@ -110,7 +147,12 @@ class Run:
 
 
 def begin(
-    path: Path, config: RunConfig, splits: Splits, method: dict[str, Any], objective: dict[str, Any]
+    path: Path,
+    config: RunConfig,
+    splits: Splits,
+    method: dict[str, Any],
+    objective: dict[str, Any],
+    inference: dict[str, Any],
 ) -> Run:
     """A new run, or the one of the same settings and data that is already there."""
     fingerprint = config.fingerprint(data=splits.provenance(), objective_settings=objective)
@@ -119,7 +161,7 @@ def begin(
         if run.record["fingerprint"] == fingerprint:
             return run
         # One whose training never began (a mistyped --model, say) holds nothing, and gives way.
-        if run.complete or run.checkpoints.exists():
+        if run.complete or run.trained or run.checkpoints.exists():
             raise UserError(
                 f"{path} holds another run ({run.record['method']['name']}, {run.record['status']}), with "
                 "other settings or data; give another --out or remove it."
@@ -138,6 +180,7 @@ def begin(
             "fingerprint": fingerprint,
             "method": method,
             "objective": objective,
+            "inference": inference,
             "calibrator": None,
             "threshold": None,
             "labels": list(splits.label_names),
@@ -171,6 +214,12 @@ def load(path: Path | str) -> Run:
             f"{path}/model/{differing[0]} is missing or not the file that was saved with the run; "
             "restore it or train again."
         )
+    for number, files in enumerate(run.record.get("members", ()), start=2):
+        if load(run.member(number)).record["files"] != files:
+            raise UserError(
+                f"{run.member(number)} is not the member that was trained with the run; restore it or train "
+                "again."
+            )
     return run
 
 

@@ -15,8 +15,8 @@ def model_card(record: dict[str, Any], measured: dict[str, Any] | None) -> str:
         "",
         f"# A text classifier of {len(labels)} classes, trained with calibrant",
         "",
-        f"Method: `{record['method']['name']}` (objective `{record['objective']['name']}`), "
-        f"encoder `{config['model']}`, seed {config['seed']}.",
+        f"Method: `{record['method']['name']}` (objective `{record['objective']['name']}`, inference "
+        f"`{record['method']['inference']}`), encoder `{config['model']}`, seed {config['seed']}.",
         "",
         "## Data",
         "",
@@ -28,6 +28,13 @@ def model_card(record: dict[str, Any], measured: dict[str, Any] | None) -> str:
         "## Calibration",
         "",
     ]
+    if record["calibrator"] is not None:
+        name, about = record["calibrator"]["name"], record["calibrator"]["fitted_on"]
+        lines += [
+            f"Calibrator: `{name}`, fitted on {about['n']} texts ({about['source']}). "
+            "It is part of what `calibrant.load` answers, and not of `model/` alone.",
+            "",
+        ]
     if measured is None:
         lines += ["Not measured yet: `calibrant evaluate RUN --test test.csv --ood other.csv`."]
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from calibrant.errors import UserError
 from calibrant.registry import pick
@@ -35,9 +35,12 @@ class RunConfig(BaseModel):
     layers: int | None = Field(None, ge=1)
     max_length: int = Field(128, ge=4)
 
-    # method, and hyper-parameters of its objective where they differ from the defaults
+    # The method, then what differs from it: for objective and inference a name, hyper-parameters or both, as
+    # in {name: mc-dropout, passes: 20}; a name alone may be written as such.
     method: str = "manifold-smoothing"
     objective: dict[str, Any] = Field(default_factory=dict)
+    inference: dict[str, Any] = Field(default_factory=dict)
+    calibrator: str | None = None
 
     # training
     epochs: int = Field(8, ge=1)
@@ -48,6 +51,11 @@ class RunConfig(BaseModel):
     bf16: bool = False
     gradient_checkpointing: bool = False
     seed: int = Field(0, ge=0, lt=2**32)
+
+    @field_validator("objective", "inference", mode="before")
+    @classmethod
+    def _a_name_alone(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _one_source_of_data(self) -> Self:
@@ -92,5 +100,9 @@ class RunConfig(BaseModel):
 
     def fingerprint(self, **more: Any) -> str:
         """A hash of the settings and of whatever else determines the run."""
-        canonical = json.dumps({**self.model_dump(), **more}, sort_keys=True)
+        settings = self.model_dump()
+        for later in ("inference", "calibrator"):  # runs from before these existed are found again
+            if not settings[later]:
+                del settings[later]
+        canonical = json.dumps({**settings, **more}, sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]

@@ -1,24 +1,32 @@
 """From settings to a run on disk."""
 
-import dataclasses
 import logging
 import math
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
+from scipy.special import softmax
 
 from calibrant import artifact
+from calibrant.calibrators import Calibrator, calibrators
 from calibrant.config import RunConfig
 from calibrant.data import datasets, make_splits, read_file
 from calibrant.errors import UserError
-from calibrant.methods import METHODS
+from calibrant.inference import Inference, inferences
+from calibrant.inference.single import SinglePass
+from calibrant.methods import METHODS, NO_CALIBRATOR, Method, combination
+from calibrant.metrics import accuracy, negative_log_likelihood
 from calibrant.objectives import Objective, objectives
+from calibrant.prediction import Classifier
 from calibrant.registry import pick
 from calibrant.types import Progress, Splits, Texts
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -36,23 +44,59 @@ def load_splits(config: RunConfig) -> Splits:
     return make_splits(Path(config.train or "").stem, train, dev, config.max_train_samples)
 
 
-def make_objective(name: str, settings: dict[str, Any]) -> Objective:
-    """The objective called ``name`` with these hyper-parameters."""
-    objective = pick("objective", name, objectives())
-    known = [field.name for field in dataclasses.fields(objective)]  # type: ignore[arg-type]
-    types = get_type_hints(objective)
+def load_again(config: RunConfig, recorded: dict[str, Any]) -> Splits:
+    """The texts that a run was trained on, as its record describes them; refused where they have changed."""
+    splits = load_splits(config)
+    found = splits.provenance()
+    if any(found[part]["fingerprint"] != recorded[part]["fingerprint"] for part in found):
+        raise UserError(f"{splits.train.source} is no longer what the run was trained on.")
+    return splits
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the settings ask for, checked."""
+
+    method: Method
+    objective: Objective
+    inference: Inference
+    calibrator: Calibrator | None
+
+
+def read_recipe(config: RunConfig) -> Recipe:
+    """The row ``method``, with what the settings name beside it put in its place."""
+    row = pick("method", config.method, METHODS)
+    calibrator = row.calibrator if config.calibrator is None else config.calibrator
+    method = combination(
+        config.objective.get("name", row.objective),
+        config.inference.get("name", row.inference),
+        None if calibrator == NO_CALIBRATOR else calibrator,
+    )
+    return Recipe(
+        method,
+        make("objective", method.objective, objectives(), config.objective),
+        make("inference", method.inference, inferences(), config.inference),
+        None if method.calibrator is None else pick("calibrator", method.calibrator, calibrators())(),
+    )
+
+
+def make(kind: str, name: str, entries: Mapping[str, type[T]], settings: dict[str, Any]) -> T:
+    """The entry called ``name`` with these hyper-parameters."""
+    entry = pick(kind, name, entries)
+    known = [field.name for field in fields(entry)]  # type: ignore[arg-type]
+    types = get_type_hints(entry)
     checked = {}
     for setting, value in settings.items():
+        if setting == "name":
+            continue
         if setting not in known:
-            raise UserError(
-                f"The objective {name!r} has no {setting!r}; it has {', '.join(known) or 'none'}."
-            )
+            raise UserError(f"The {kind} {name!r} has no {setting!r}; it has {', '.join(known) or 'none'}.")
         try:  # a word where a number belongs; `1e-3`, which is a word to YAML, becomes the number
-            kind = TypeAdapter(types[setting], config=ConfigDict(allow_inf_nan=False))
-            checked[setting] = kind.validate_python(value)
+            expected = TypeAdapter(types[setting], config=ConfigDict(allow_inf_nan=False))
+            checked[setting] = expected.validate_python(value)
         except ValidationError as error:
             raise UserError(f"`{setting}`: {error.errors()[0]['msg']}, got {value!r}.") from error
-    return objective(**checked)
+    return entry(**checked)
 
 
 def fit(config: RunConfig, out: Path | str, progress: Progress = silent) -> artifact.Run:
@@ -61,19 +105,80 @@ def fit(config: RunConfig, out: Path | str, progress: Progress = silent) -> arti
     A finished run of the same settings and data is returned as it is; an interrupted one resumes
     from its last checkpoint.
     """
-    method = pick("method", config.method, METHODS)
-    objective = make_objective(method.objective, config.objective)
-    splits = load_splits(config)
-    settings = {"name": objective.name, **dataclasses.asdict(objective)}  # type: ignore[call-overload]
-    run = artifact.begin(Path(out), config, splits, dataclasses.asdict(method), settings)
+    recipe = read_recipe(config)
+    return _fit(config, recipe, load_splits(config), Path(out), progress, f"train {recipe.method.name}")
+
+
+def _fit(
+    config: RunConfig, recipe: Recipe, splits: Splits, out: Path, progress: Progress, label: str
+) -> artifact.Run:
+    method = {axis: getattr(recipe.method, axis) for axis in ("name", "objective", "inference", "calibrator")}
+    run = artifact.begin(
+        out, config, splits, method, _settings(recipe.objective), _settings(recipe.inference)
+    )
     if run.complete:
         logger.info("%s is trained already", out)
         return artifact.load(out)
-    return _train(run, config, objective, splits, progress)
+    members = recipe.inference.members
+    labels = [label if members == 1 else f"{label}, member {i + 1} of {members}" for i in range(members)]
+    others = [_member(config, number) for number in range(2, members + 1)]
+    if not run.trained:
+        run = _train(run, config, recipe, splits, progress, labels[0])
+    alone = Recipe(combination(recipe.objective.name, "single", None), recipe.objective, SinglePass(), None)
+    trained = [
+        _fit(other, alone, splits, run.member(number), progress, labels[number - 1])
+        for number, other in enumerate(others, start=2)
+    ]
+    if trained:
+        run = run.updated(members=[member.record["files"] for member in trained])
+    if recipe.calibrator is None and recipe.inference == SinglePass():
+        return run.updated(status="complete")  # what training measured on dev is what it answers
+    return _finish(run, recipe.calibrator, splits.dev, trained, progress)
+
+
+def _settings(entry: Any) -> dict[str, Any]:
+    return {"name": entry.name, **asdict(entry)}
+
+
+def _member(config: RunConfig, number: int) -> RunConfig:
+    """Settings of an ensemble's second, third, … member: as of the first, but for the seed."""
+    alone = {"inference": {"name": "single"}, "calibrator": NO_CALIBRATOR}
+    return RunConfig.build(**config.model_dump() | alone | {"seed": config.seed + number - 1})
+
+
+def _finish(
+    run: artifact.Run,
+    calibrator: Calibrator | None,
+    dev: Texts,
+    others: Sequence[artifact.Run],
+    progress: Progress,
+) -> artifact.Run:
+    """Fit the calibrator on dev, and measure there what the run as a whole answers."""
+    classifier = Classifier(run)
+    logits = classifier.logits(dev.texts, progress, f"dev {run.record['method']['name']}")
+    labels = classifier.class_ids(dev)
+    probabilities = softmax(logits, axis=1)
+    kept = None
+    if calibrator is not None:
+        fitted = calibrator.fit(logits, labels)
+        probabilities = fitted.probabilities(logits)
+        kept = {**fitted.state(), "fitted_on": dev.provenance()}
+    training = run.record["training"] | {
+        "seconds": round(sum(member.record["training"]["seconds"] for member in (run, *others)), 1),
+        "dev_accuracy": accuracy(probabilities, labels),
+        "dev_confidence": float(probabilities.max(axis=1).mean()),
+        "dev_nll": negative_log_likelihood(probabilities, labels),
+    }
+    return run.updated(status="complete", calibrator=kept, training=training)
 
 
 def _train(
-    run: artifact.Run, config: RunConfig, objective: Objective, splits: Splits, progress: Progress
+    run: artifact.Run,
+    config: RunConfig,
+    recipe: Recipe,
+    splits: Splits,
+    progress: Progress,
+    label: str,
 ) -> artifact.Run:
     from transformers import PrinterCallback, TrainingArguments, set_seed
     from transformers.utils import is_torch_bf16_gpu_available
@@ -88,6 +193,7 @@ def _train(
     model, tokenizer = load_classifier(config.model, splits.label_names, config.layers, splits.train.texts)
     if config.gradient_checkpointing and not model.supports_gradient_checkpointing:
         raise UserError(f"--gradient-checkpointing: the model {config.model!r} cannot do it; leave it out.")
+    recipe.inference.check(model)
     class_of = {name: i for i, name in enumerate(splits.label_names)}
 
     def encoded(part: Texts) -> EncodedTexts:
@@ -123,8 +229,8 @@ def _train(
         eval_dataset=encoded(splits.dev),
         data_collator=Collate(tokenizer.pad_token_id),
         processing_class=tokenizer,
-        objective=objective,
-        callbacks=[Watch(progress, f"train {config.method}")],
+        objective=recipe.objective,
+        callbacks=[Watch(progress, label)],
     )
     trainer.remove_callback(PrinterCallback)
     started = time.monotonic()
@@ -139,7 +245,7 @@ def _train(
             "number; take a lower one."
         )
     best = max((e for e in history if "eval_selection" in e), key=lambda entry: entry["eval_selection"])
-    return run.finish(
+    return run.keep(
         model,
         tokenizer,
         {

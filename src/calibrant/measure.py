@@ -8,7 +8,7 @@ from calibrant.data import datasets, read_file
 from calibrant.data.splits import warn_of_overlap
 from calibrant.errors import UserError
 from calibrant.evaluation import evaluate
-from calibrant.fitting import load_splits
+from calibrant.fitting import load_again
 from calibrant.prediction import load
 from calibrant.registry import pick
 from calibrant.report.page import Entry
@@ -47,7 +47,7 @@ def measure(
     test_texts = _texts(test, columns, config.source, labelled=True)
     _warn_of_overlap(classifier.run, test_texts)
     ood_texts = None if ood is None else _texts(ood, columns, config.source, labelled=False)
-    name = classifier.run.record["method"]["name"]
+    name = classifier.run.name
     test_prediction = classifier.prediction(test_texts, progress, f"test {name}")
     ood_prediction = None
     if ood_texts is not None:
@@ -69,11 +69,10 @@ def measure(
 def _warn_of_overlap(run: Run, test: Texts) -> None:
     """Where the training texts can still be had."""
     try:
-        train = load_splits(run.config).train
+        train = load_again(run.config, run.record["data"]).train
     except UserError:
         return
-    if train.fingerprint == run.record["data"]["train"]["fingerprint"]:
-        warn_of_overlap(train, test)
+    warn_of_overlap(train, test)
 
 
 def _texts(name: str, columns: tuple[str, str], source: str | None, labelled: bool) -> Texts:

@@ -5,6 +5,9 @@ Rows that share an objective share the trained model. Any other combination is t
 
 from dataclasses import dataclass
 
+NO_CALIBRATOR = "none"
+"""How a user says that there should be none, where the method or a run has one."""
+
 
 @dataclass(frozen=True)
 class Method:
@@ -14,18 +17,38 @@ class Method:
     objective: str
     inference: str = "single"
     calibrator: str | None = None
+    cost: float | None = None  # of training, relative to plain fine-tuning, as measured; None: not yet
 
 
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         Method("bert", "cross-entropy"),
+        Method("temperature-scaling", "cross-entropy", calibrator="temperature"),
+        Method("mc-dropout", "cross-entropy", inference="mc-dropout"),
         Method("label-smoothing", "label-smoothing"),
         Method("entropy-regularized", "entropy-regularized"),
         Method("vat", "vat"),
         Method("mixup", "mixup"),
         Method("manifold-mixup", "manifold-mixup"),
         Method("manifold-smoothing", "manifold-smoothing"),
+        Method("deep-ensemble", "cross-entropy", inference="ensemble"),
         Method("mmce", "mmce"),
     )
 }
+
+
+def combination(objective: str, inference: str, calibrator: str | None) -> Method:
+    """The row that makes these choices; where there is none, one that is named after them.
+
+    >>> combination("cross-entropy", "single", "temperature").name
+    'temperature-scaling'
+    >>> combination("manifold-smoothing", "single", "temperature").name
+    'manifold-smoothing + temperature'
+    """
+    for method in METHODS.values():
+        if (method.objective, method.inference, method.calibrator) == (objective, inference, calibrator):
+            return method
+    more = [inference if inference != "single" else None, calibrator]
+    name = " + ".join([objective, *(choice for choice in more if choice is not None)])
+    return Method(name, objective, inference, calibrator)

@@ -11,6 +11,7 @@ from scipy.special import softmax
 
 import calibrant.models  # noqa: F401  so that transformers knows our own architectures when a run is loaded
 from calibrant import artifact
+from calibrant.calibrators import Calibrator, from_state
 from calibrant.data.encode import encode, pad
 from calibrant.data.splits import check_labels
 from calibrant.errors import UserError
@@ -23,7 +24,7 @@ BATCH_SIZE = 32
 
 def predict_logits(
     inference: Inference,
-    model: Any,
+    models: Sequence[Any],
     rows: Sequence[Sequence[int]],
     padding: int,
     progress: Progress | None = None,
@@ -35,12 +36,13 @@ def predict_logits(
     order returned.
     """
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]), reverse=True)
-    logits = np.empty((len(rows), model.config.num_labels), dtype=np.float32)
+    device = models[0].device
+    logits = np.empty((len(rows), models[0].config.num_labels), dtype=np.float32)
     with torch.inference_mode():
         for start in range(0, len(order), BATCH_SIZE):
             chosen = order[start : start + BATCH_SIZE]
             ids, mask = pad([rows[i] for i in chosen], padding)
-            output = inference.logits(model, ids.to(model.device), mask.to(model.device))
+            output = inference.logits(models, ids.to(device), mask.to(device))
             logits[chosen] = output.float().cpu().numpy()
             if progress is not None:
                 progress(label, start + len(chosen), len(order))
@@ -55,16 +57,34 @@ class Classifier:
 
         self.run = run
         self.label_names = run.label_names
-        self.inference: Inference = pick("inference", run.record["method"]["inference"], inferences())()
-        self.model = AutoModelForSequenceClassification.from_pretrained(run.model_dir, dtype=torch.float32)
+        # Records of before there was a choice have no settings of the inference.
+        settings = dict(run.record.get("inference", {"name": run.record["method"]["inference"]}))
+        self.inference: Inference = pick("inference", settings.pop("name"), inferences())(**settings)
+        state = run.record["calibrator"]
+        self.calibrator: Calibrator | None = None if state is None else from_state(state)
+        self.models = [
+            AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32)
+            for folder in run.model_dirs
+        ]
         self.tokenizer = AutoTokenizer.from_pretrained(run.model_dir)
         if torch.cuda.is_available():
-            self.model.to("cuda")
+            for model in self.models:
+                model.to("cuda")
 
     def predict_proba(
         self, texts: Sequence[str], progress: Progress | None = None, label: str = "predict"
     ) -> NDArray[np.floating]:
-        """Class probabilities, (n, K)."""
+        """Class probabilities, (n, K): the calibrator's, where the run has one."""
+        logits = self.logits(texts, progress, label)
+        probabilities: NDArray[np.floating] = (
+            softmax(logits, axis=1) if self.calibrator is None else self.calibrator.probabilities(logits)
+        )
+        return probabilities
+
+    def logits(
+        self, texts: Sequence[str], progress: Progress | None = None, label: str = "predict"
+    ) -> NDArray[np.float64]:
+        """What a calibrator sees: logarithms, up to a constant, of the probabilities, (n, K)."""
         if isinstance(texts, str):
             raise UserError("predict takes a list of texts, not one string; write [text].")
         for number, text in enumerate(texts, start=1):
@@ -74,10 +94,9 @@ class Classifier:
             return np.empty((0, len(self.label_names)))
         rows = encode(self.tokenizer, texts, self.run.config.max_length)
         logits = predict_logits(
-            self.inference, self.model, rows, self.tokenizer.pad_token_id, progress, label
+            self.inference, self.models, rows, self.tokenizer.pad_token_id, progress, label
         )
-        probabilities: NDArray[np.floating] = softmax(logits.astype(np.float64), axis=1)
-        return probabilities
+        return logits.astype(np.float64)
 
     def predict(
         self, texts: Sequence[str], threshold: float | None = None, progress: Progress | None = None
@@ -95,12 +114,14 @@ class Classifier:
         self, texts: Texts, progress: Progress | None = None, label: str = "predict"
     ) -> Prediction:
         """Probabilities beside the true classes, where the texts have labels that training saw."""
-        labels = None
-        if texts.labels is not None:
-            check_labels(texts, self.label_names)
-            class_of = {name: i for i, name in enumerate(self.label_names)}
-            labels = np.array([class_of[name] for name in texts.labels])
+        labels = None if texts.labels is None else self.class_ids(texts)
         return Prediction(self.predict_proba(texts.texts, progress, label), labels)
+
+    def class_ids(self, texts: Texts) -> NDArray[np.integer]:
+        """The true classes of labelled texts, (n,); refused where training never saw the label."""
+        check_labels(texts, self.label_names)
+        class_of = {name: i for i, name in enumerate(self.label_names)}
+        return np.array([class_of[name] for name in texts.labels or ()])
 
 
 def load(path: Path | str) -> Classifier:

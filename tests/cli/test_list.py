@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from calibrant.calibrators import calibrators
 from calibrant.cli.list import Kind
 from calibrant.data import datasets
 from calibrant.inference import inferences
@@ -13,6 +14,7 @@ REGISTRIES = {
     Kind.methods: METHODS,
     Kind.objectives: objectives(),
     Kind.inferences: inferences(),
+    Kind.calibrators: calibrators(),
     Kind.metrics: metrics(),
     Kind.datasets: datasets(),
 }
@@ -43,13 +45,24 @@ def test_table_has_every_name(command, kind, monkeypatch):
 
 
 def test_methods(command):
-    rows = json.loads(command("list", "methods", "--json")[1])
-    assert rows[0] == {
-        "name": "bert",
-        "objective": "cross-entropy",
-        "inference": "single",
-        "calibrator": None,
-    }
+    rows = {row["name"]: row for row in json.loads(command("list", "methods", "--json")[1])}
+    assert next(iter(rows)) == "bert"
+    assert set(rows["bert"]) == {"name", "objective", "inference", "calibrator", "cost", "citation"}
+    for name, choices, author in (
+        ("bert", ("cross-entropy", "single", None), "Devlin"),
+        ("temperature-scaling", ("cross-entropy", "single", "temperature"), "Guo"),
+        ("mc-dropout", ("cross-entropy", "mc-dropout", None), "Gal"),
+        ("deep-ensemble", ("cross-entropy", "ensemble", None), "Lakshminarayanan"),
+        ("manifold-smoothing", ("manifold-smoothing", "single", None), "Kong"),
+    ):
+        assert tuple(rows[name][axis] for axis in ("objective", "inference", "calibrator")) == choices
+        assert rows[name]["citation"].startswith(author)
+
+
+def test_inferences_show_their_defaults(command):
+    rows = {row["name"]: row for row in json.loads(command("list", "inferences", "--json")[1])}
+    assert rows["mc-dropout"]["hyper-parameters"] == "passes=10, seed=0"
+    assert rows["ensemble"]["hyper-parameters"] == "members=5"
 
 
 def test_objectives_show_their_defaults(command):

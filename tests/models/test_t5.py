@@ -114,6 +114,6 @@ def test_a_run_loads_in_a_fresh_process_and_trains_again(csv_file, tmp_path):
     saved = json.loads((run.model_dir / "config.json").read_text())
     assert saved["model_type"] == "calibrant-t5"  # as "t5", transformers would add a random decoder
     model, _ = load_classifier(str(run.model_dir), ("x", "y"))
-    trained = load(run.path).model
+    trained = load(run.path).models[0]
     weight = "transformer.encoder.block.1.layer.0.SelfAttention.q.weight"
     assert torch.equal(model.get_parameter(weight), trained.get_parameter(weight))

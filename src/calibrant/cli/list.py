@@ -1,6 +1,7 @@
 """``calibrant list``."""
 
 import json
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ class Kind(StrEnum):
     methods = "methods"
     objectives = "objectives"
     inferences = "inferences"
+    calibrators = "calibrators"
     metrics = "metrics"
     datasets = "datasets"
 
@@ -37,30 +39,51 @@ def list_(
 def _methods() -> list[dict[str, Any]]:
     from dataclasses import asdict
 
-    from calibrant.methods import METHODS
+    from calibrant.calibrators import calibrators
+    from calibrant.inference import inferences
+    from calibrant.methods import METHODS, Method
+    from calibrant.objectives import objectives
 
-    return [asdict(method) for method in METHODS.values()]
+    def citation(method: Method) -> str:
+        """Of what it adds to plain fine-tuning."""
+        if method.calibrator is not None:
+            return calibrators()[method.calibrator].citation
+        if method.inference != "single":
+            return inferences()[method.inference].citation
+        return objectives()[method.objective].citation
+
+    return [asdict(method) | {"citation": citation(method)} for method in METHODS.values()]
 
 
 def _objectives() -> list[dict[str, Any]]:
-    from dataclasses import fields
-
     from calibrant.objectives import objectives
 
-    return [
-        {
-            "name": name,
-            "hyper-parameters": ", ".join(f"{field.name}={field.default}" for field in fields(objective)),  # type: ignore[arg-type]
-            "citation": objective.citation,
-        }
-        for name, objective in objectives().items()
-    ]
+    return _with_hyper_parameters(objectives())
 
 
 def _inferences() -> list[dict[str, Any]]:
     from calibrant.inference import inferences
 
-    return [{"name": name, "citation": inference.citation} for name, inference in inferences().items()]
+    return _with_hyper_parameters(inferences())
+
+
+def _calibrators() -> list[dict[str, Any]]:
+    from calibrant.calibrators import calibrators
+
+    return [{"name": name, "citation": calibrator.citation} for name, calibrator in calibrators().items()]
+
+
+def _with_hyper_parameters(entries: Mapping[str, Any]) -> list[dict[str, Any]]:
+    from dataclasses import fields
+
+    return [
+        {
+            "name": name,
+            "hyper-parameters": ", ".join(f"{field.name}={field.default}" for field in fields(entry)),
+            "citation": entry.citation,
+        }
+        for name, entry in entries.items()
+    ]
 
 
 def _metrics() -> list[dict[str, Any]]:
@@ -96,6 +119,7 @@ _ROWS = {
     Kind.methods: _methods,
     Kind.objectives: _objectives,
     Kind.inferences: _inferences,
+    Kind.calibrators: _calibrators,
     Kind.metrics: _metrics,
     Kind.datasets: _datasets,
 }

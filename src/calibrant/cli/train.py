@@ -31,6 +31,17 @@ def train(
     method: Annotated[
         str | None, typer.Option(help=f"One of: {', '.join(METHODS)} [manifold-smoothing].")
     ] = None,
+    objective: Annotated[
+        str | None, typer.Option(help="What training minimises [the method's]; see `calibrant list`.")
+    ] = None,
+    inference: Annotated[
+        str | None, typer.Option(help="How many passes an answer takes [the method's]; see `calibrant list`.")
+    ] = None,
+    calibrator: Annotated[
+        str | None, typer.Option(help="Fitted on dev after training, or none [the method's].")
+    ] = None,
+    members: Annotated[int | None, typer.Option(help="Models of an ensemble [5].")] = None,
+    passes: Annotated[int | None, typer.Option(help="Passes of MC dropout [10].")] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -73,6 +84,7 @@ def train(
         "source": source,
         "max_train_samples": max_train_samples,
         "method": method,
+        "calibrator": calibrator,
         "model": model,
         "layers": layers,
         "max_length": max_length,
@@ -89,9 +101,16 @@ def train(
     from calibrant.config import RunConfig
 
     settings = RunConfig.read(config) if config is not None else {}
-    settings |= {name: value for name, value in given.items() if value is not None}
+    settings |= _given(**given)
     checked = RunConfig.build(**settings)
-    checked = checked.model_copy(update={"objective": checked.objective | _hyper_parameters(set_ or [])})
+    objective_choice = _given(name=objective) | _hyper_parameters(set_ or [])
+    inference_choice = _given(name=inference, members=members, passes=passes)
+    checked = checked.model_copy(
+        update={
+            "objective": checked.objective | objective_choice,
+            "inference": checked.inference | inference_choice,
+        }
+    )
     with working() as progress:
         from calibrant.fitting import fit
 
@@ -108,6 +127,10 @@ def train(
             typer.echo(f"epoch {entry['epoch']:.0f}: {terms}", nl=False)
         else:
             typer.echo(f"  dev accuracy {entry['eval_accuracy']:.1%} nll {entry['eval_nll']:.3f}")
+    if (state := run.record["calibrator"]) is not None:
+        from calibrant.calibrators import from_state
+
+        typer.echo(f"calibrator: {from_state(state).summary()}, fitted on {state['fitted_on']['n']} texts")
     accuracy, confidence = result["dev_accuracy"], result["dev_confidence"]
     typer.echo(
         f"{out}: best epoch {result['best_epoch']:.0f}; on dev it says {confidence:.0%} and is right in "
@@ -115,12 +138,16 @@ def train(
     )
 
 
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def _advice(gap: float) -> str:
     """What to do about a confidence that is more than ten points off."""
     if gap < -0.1:
         return ": under-confident, so train longer (--epochs)"
     if gap > 0.1:
-        return ": over-confident, as plain fine-tuning is; see `calibrant list methods`"
+        return ": over-confident, as plain fine-tuning is; see `calibrant list methods` or `calibrate`"
     return ""
 
 

@@ -1,17 +1,33 @@
 """How many passes a prediction takes."""
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from torch import Tensor
 
 
 class Inference(ABC):
-    """From a padded batch to the logarithms, up to a constant, of the class probabilities."""
+    """From a padded batch to the logarithms, up to a constant, of the class probabilities.
+
+    A subclass is a frozen dataclass of its hyper-parameters, all with defaults, as an objective is.
+    """
 
     name: ClassVar[str]
     citation: ClassVar[str]
 
+    members: int = 1  # how many models, trained from different seeds, it asks
+
     @abstractmethod
-    def logits(self, model: Any, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """(B, T), (B, T) → (B, K)."""
+    def check(self, model: Any) -> None:
+        """Refuse a model that it cannot work with; asked before training, too."""
+
+    @abstractmethod
+    def logits(self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """The members, (B, T), (B, T) → (B, K)."""
+
+
+def log_mean_probability(logits: Tensor) -> Tensor:
+    """log(1/S · Σ_s softmax(z_s)), (S, B, K) → (B, K); by logarithms, so that it is finite."""
+    return logits.log_softmax(dim=-1).logsumexp(dim=0) - math.log(len(logits))

@@ -1,0 +1,41 @@
+"""Any rising curve, class by class."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy.special import softmax
+
+from calibrant.calibrators.base import Calibrator, Floats, Integers
+from calibrant.calibrators.likelihood import renormalised
+
+
+@dataclass(frozen=True)
+class Isotonic(Calibrator):
+    """p_k ∝ m_k(softmax(z)_k), where m_k is the rising function that minimises Σ_i (m_k(p_ik) − [y_i = k])².
+
+    One class against the rest, by scikit-learn's isotonic regression; between the points that it keeps
+    (``points``, ``values``) the curve is linear, beyond them it is flat.
+    """
+
+    name: ClassVar[str] = "isotonic"
+    citation: ClassVar[str] = "Zadrozny and Elkan (2002), Transforming Classifier Scores into Probabilities"
+
+    points: list[list[float]] | None = None  # for each class, probabilities before
+    values: list[list[float]] | None = None  # and after
+
+    def _fit(self, z: Floats, y: Integers) -> Self:
+        from sklearn.isotonic import IsotonicRegression
+
+        curves = [IsotonicRegression().fit(p, y == k) for k, p in enumerate(softmax(z, axis=1).T)]
+        return replace(
+            self,
+            points=[curve.X_thresholds_.tolist() for curve in curves],
+            values=[curve.y_thresholds_.tolist() for curve in curves],
+        )
+
+    def _probabilities(self, z: Floats) -> Floats:
+        assert self.points is not None
+        assert self.values is not None
+        curves = zip(softmax(z, axis=1).T, self.points, self.values, strict=True)
+        return renormalised(np.stack([np.interp(p, x, m) for p, x, m in curves], axis=1))

@@ -1,0 +1,61 @@
+"""``calibrant calibrate``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calibrant.errors import UserError
+
+
+def calibrate(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    calibrator: Annotated[
+        str, typer.Option(help="See `calibrant list calibrators`; none removes the one that is there.")
+    ] = "temperature",
+    dev: Annotated[
+        str | None,
+        typer.Option(help="Labelled file with text that training has not seen [the run's own dev texts]."),
+    ] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column that holds the text [as in training].")
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="Column that holds the label [as in training].")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Fit a calibrator to a trained run and keep it there; all that the run answers then obeys it.
+
+    Example:  calibrant calibrate runs/tickets --dev dev.csv --calibrator temperature
+    """
+    from calibrant.cli.console import working
+
+    with working() as progress:
+        from calibrant.calibration import calibrate as fit_calibrator
+        from calibrant.calibration import remove_calibrator
+        from calibrant.calibrators import calibrators
+        from calibrant.methods import NO_CALIBRATOR
+        from calibrant.registry import pick
+
+        if calibrator == NO_CALIBRATOR:
+            if dev is not None:
+                raise UserError("--dev goes with a calibrator; to remove one, leave it out.")
+            remove_calibrator(run)
+            removed = {"run": str(run), "calibrator": None}
+            typer.echo(json.dumps(removed) if json_ else f"{run}: no calibrator.")
+            return
+        kind = pick("calibrator", calibrator, calibrators())
+        done = fit_calibrator(run, kind(), dev, text_column, label_column, progress)
+    if json_:
+        result = {"run": str(run), "calibrator": calibrator, "dev": done.dev.provenance()}
+        typer.echo(json.dumps({**result, "before": done.before, "after": done.after}))
+        return
+    before, after = done.before, done.after
+    typer.echo(f"{run}: {done.calibrator.summary()}, fitted on {len(done.dev)} texts, {done.dev.source}")
+    typer.echo(
+        f"there: NLL {before['nll']:.3f} → {after['nll']:.3f}, ECE {before['ece']:.1%} → {after['ece']:.1%}, "
+        f"accuracy {before['accuracy']:.1%} → {after['accuracy']:.1%}\n"
+        f"Next, on other texts: calibrant evaluate {run} --test test.csv"
+    )
