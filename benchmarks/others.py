@@ -102,7 +102,7 @@ def predict_over_pipeline(rounds: int) -> dict[str, float]:
 
 
 def metrics_over_loop(rounds: int) -> dict[str, float]:
-    """ECE and NBAUCC of a million predictions, beside scikit-learn's F1 in a loop over thresholds."""
+    """ECE and NBAUCC of a million predictions, beside loops over thresholds and bins."""
     draw = np.random.default_rng(0)
     probabilities = draw.dirichlet(np.ones(5), 1_000_000)
     labels = draw.integers(0, 5, 1_000_000)
@@ -115,5 +115,10 @@ def metrics_over_loop(rounds: int) -> dict[str, float]:
     def theirs():
         for i in range(1, 51):
             f1_score(wrong, confidence < 0.5 * i / 50, zero_division=0)
+        top, right = probabilities.max(1), probabilities.argmax(1) == labels
+        for i in range(15):
+            inside = (top > i / 15) & (top <= (i + 1) / 15)
+            if inside.any():
+                abs(right[inside].mean() - top[inside].mean()) * inside.mean()
 
     return interleaved(ours, theirs, min(rounds, 2))

@@ -14,7 +14,6 @@ import torch
 from others import metrics_over_loop, predict_over_pipeline, spread, trainer_over_stock
 from rich.console import Console
 from rich.table import Table
-from steps import OURS, STEPS, make_step
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoTokenizer
 from transformers.utils import logging
@@ -22,6 +21,7 @@ from workloads import WORKLOADS, prepare
 
 from calibrant.allocator import keep_freed_memory
 from calibrant.models.pretrained import default_encoder
+from steps import OURS, STEPS, make_step
 
 HERE = Path(__file__).parent
 

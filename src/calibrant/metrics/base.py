@@ -57,14 +57,14 @@ def check_probabilities(probabilities: ArrayLike) -> Floats:
     p = _floats("probabilities", probabilities)
     if p.ndim != 2 or p.size == 0:
         raise UserError(f"probabilities must have shape (n, K) with n ≥ 1 and K ≥ 1, got {p.shape}.")
-    _in_unit_interval("probabilities", p, hint="apply a softmax to logits first")
-    worst = float(np.abs(p.sum(axis=1, dtype=np.float64) - 1).max())
+    p = _in_unit_interval("probabilities", p, hint="apply a softmax to logits first")
+    worst = float(np.abs(p @ np.ones(p.shape[1]) - 1).max())  # a product: sums over a short axis are slow
     if worst > SUM_TOLERANCE:
         raise UserError(
             f"Each row of probabilities must sum to 1 within {SUM_TOLERANCE}, one is off by {worst:.4g}; "
             "apply a softmax, in float32, over the classes first."
         )
-    return np.clip(p, 0, 1)
+    return p
 
 
 def check_detection(
@@ -81,8 +81,7 @@ def check_detection(
 def check_confidence(confidence: ArrayLike) -> Floats:
     """Confidence (n,) in [0, 1] in its own float precision, or a ``UserError``."""
     c = _confidence(confidence)
-    _in_unit_interval("confidence", c, hint="give the probability of the predicted class")
-    return np.clip(c, 0, 1)
+    return _in_unit_interval("confidence", c, hint="give the probability of the predicted class")
 
 
 def check_flags(name: str, values: ArrayLike, n: int) -> Flags:
@@ -90,7 +89,9 @@ def check_flags(name: str, values: ArrayLike, n: int) -> Flags:
     flags = _array(name, values)
     if flags.shape != (n,):
         raise UserError(f"{name} must have shape ({n},), one per confidence, got {flags.shape}.")
-    if flags.dtype.kind not in "biu" or not np.isin(flags, (0, 1)).all():
+    if flags.dtype.kind == "b":
+        return flags
+    if flags.dtype.kind not in "iu" or not np.isin(flags, (0, 1)).all():
         raise UserError(f"{name} must be booleans (or 0 and 1), got dtype {flags.dtype}; compare first.")
     return flags.astype(np.bool_)
 
@@ -123,7 +124,8 @@ def _floats(name: str, values: ArrayLike) -> Floats:
     return floats
 
 
-def _in_unit_interval(name: str, values: Floats, hint: str) -> None:
+def _in_unit_interval(name: str, values: Floats, hint: str) -> Floats:
     low, high = float(values.min()), float(values.max())
     if low < -ROUNDING or high > 1 + ROUNDING:
         raise UserError(f"{name} must lie in [0, 1], got values in [{low:.4g}, {high:.4g}]; {hint}.")
+    return values if low >= 0 and high <= 1 else np.clip(values, 0, 1)

@@ -50,8 +50,8 @@ def assign_bins(
         edges = ordered[np.concatenate([[0], last])]
     else:
         raise UserError(f'strategy must be "width" or "mass", got {strategy!r}.')
-    # side="left" makes the bins (lo, hi]; the clip puts confidence 0, below every bin, in the first.
-    return edges, np.clip(np.searchsorted(edges, c, side="left") - 1, 0, bins - 1)
+    # side="left" makes the bins (lo, hi]; by the inner edges alone, confidence 0 falls into the first bin.
+    return edges, np.searchsorted(edges[1:-1], c, side="left")
 
 
 def reliability(
@@ -69,7 +69,7 @@ def reliability(
     return Reliability(
         count=count,
         confidence=np.bincount(index, weights=check_confidence(confidence), minlength=bins) / share,
-        accuracy=np.bincount(index, weights=flags, minlength=bins) / share,
+        accuracy=np.bincount(index[flags], minlength=bins) / share,
         edges=edges,
     )
 
@@ -89,7 +89,8 @@ def expected_calibration_error(
     0.4
     """
     p, y = check_classification(probabilities, labels)
-    r = reliability(p.max(axis=1), p.argmax(axis=1) == y, bins, strategy)
+    predicted = p.argmax(axis=1)
+    r = reliability(p[np.arange(len(p)), predicted], predicted == y, bins, strategy)
     return float(np.nansum(r.count / len(y) * np.abs(r.accuracy - r.confidence)))
 
 

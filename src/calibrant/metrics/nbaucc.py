@@ -26,10 +26,12 @@ def f1_curve(confidence: ArrayLike, positive: ArrayLike, thresholds: ArrayLike) 
     [0.0, 1.0, 0.5]
     """
     c, flags = check_detection(confidence, positive)
-    order = np.argsort(c)
     # Compared in the confidence's own precision, else 0.9 in float32 would be below a threshold of 0.9.
-    detected = np.searchsorted(c[order], np.asarray(thresholds, dtype=c.dtype), side="left")
-    true_positives = np.concatenate([[0], np.cumsum(flags[order])])[detected]
+    t, position = np.unique(np.asarray(thresholds, dtype=c.dtype), return_inverse=True)
+    # Only the thresholds are sorted: a text is detected by those above the number t ≤ c that it passed.
+    passed = np.searchsorted(t, c, side="right")
+    detected = np.cumsum(np.bincount(passed, minlength=len(t)))[position]
+    true_positives = np.cumsum(np.bincount(passed[flags], minlength=len(t)))[position]
     # Nothing detected and nothing to detect is 0/0; F1 is 0 there, as wherever TP is.
     return np.asarray(2 * true_positives / np.maximum(detected + np.count_nonzero(flags), 1))
 
