@@ -21,7 +21,7 @@ YARDSTICKS = {"naive plain": fine_tuning, "published": algorithm_1}
 STEPS = (*YARDSTICKS, *OURS)
 
 
-def make_step(name: str, classes: int) -> Callable[[Batch], float]:
+def make_step(name: str, classes: int, gradient_checkpointing: bool = False) -> Callable[[Batch], float]:
     """A step with a model and an optimizer of its own."""
     torch.manual_seed(0)
     model, _ = load_classifier("minilm", tuple(map(str, range(classes))))
@@ -31,6 +31,8 @@ def make_step(name: str, classes: int) -> Callable[[Batch], float]:
             model, optimizer, batch.input_ids, batch.attention_mask, batch.labels
         )
     use_cheap_dropout(model)
+    if gradient_checkpointing:
+        model.gradient_checkpointing_enable()
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5, fused=True)
     split, objective = SplitModel(model), OURS[name]

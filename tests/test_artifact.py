@@ -150,7 +150,7 @@ def test_a_finished_run_is_data_and_nothing_else(trained):
 )
 def test_output_directory_that_holds_another_run(tmp_path, other):
     run = begin(tmp_path)
-    run.checkpoints.mkdir()
+    (run.checkpoints / "checkpoint-1").mkdir(parents=True)
     message = refusal(begin, tmp_path, **other)
     assert message == (
         f"{tmp_path} holds another run (bert, training), with other settings or data; give another --out or "
@@ -162,7 +162,7 @@ def test_output_directory_that_holds_another_run(tmp_path, other):
 
 
 def test_a_run_that_never_began_gives_way(tmp_path):
-    begin(tmp_path, RunConfig(train="a.csv", model="mistyped"))
+    begin(tmp_path, RunConfig(train="a.csv", model="mistyped")).checkpoints.mkdir()
     assert begin(tmp_path).config == CONFIG
     assert json.loads((tmp_path / "calibrant.json").read_text())["config"]["model"] == "minilm"
 

@@ -88,6 +88,11 @@ def test_hyper_parameters_go_with_their_axis():
         ({"objective": "cross-entropi"}, "Unknown objective 'cross-entropi'; did you mean 'cross-entropy'?"),
         ({"inference": "mc-drop"}, "Unknown inference 'mc-drop'; did you mean 'mc-dropout'?"),
         ({"calibrator": "temprature"}, "Unknown calibrator 'temprature'; did you mean 'temperature'?"),
+        ({"objective": {"name": 1}}, "objective: expected a name, got 1; see `calibrant list objectives`."),
+        (
+            {"inference": {"name": None}},
+            "inference: expected a name, got None; see `calibrant list inferences`.",
+        ),
         ({"inference": {"members": 3}}, "The inference 'single' has no 'members'; it has none."),
         ({"inference": {"name": "ensemble", "members": 1}}, "`members` must be at least 2, got 1."),
         (
@@ -309,7 +314,24 @@ def test_interrupted_between_training_and_calibration(settings, tmp_path, monkey
     with pytest.raises(UserError, match="has not finished training"):
         load(tmp_path / "run")
     monkeypatch.setattr(CalibratedTrainer, "train", must_not_train)
+    weights = tmp_path / "run" / "model" / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-1])
+    with pytest.raises(UserError, match=r"model\.safetensors is missing or not the file that was saved"):
+        fit(config, tmp_path / "run")
+    weights.write_bytes(whole)
+    (tmp_path / "run" / "checkpoints").mkdir()  # as a kill leaves them
     assert fit(config, tmp_path / "run").record["calibrator"]["name"] == "temperature"
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_a_calibrator_that_cannot_be_fitted_does_not_cost_the_training(settings, csv_file, tmp_path, caplog):
+    dev = csv_file("two.csv", corpus(2, seed=1))
+    config = RunConfig(**settings | {"dev": str(dev), "calibrator": "matrix-scaling", "epochs": 1})
+    run = fit(config, tmp_path / "run")
+    assert "needs 3 dev texts or more to choose its penalty, got 2. The run is kept without" in caplog.text
+    assert load(run.path).calibrator is None
+    assert run.name == "bert"
 
 
 def test_seeds_of_members_stay_in_range(settings, tmp_path, monkeypatch):

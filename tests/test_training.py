@@ -256,3 +256,10 @@ def test_a_half_written_checkpoint_is_passed_over(csv_file, model_dir, tmp_path)
     with pytest.raises(KeyboardInterrupt):
         fit(config, tmp_path / "run", progress)
     assert fit(config, tmp_path / "run").complete
+
+
+def test_fp16_is_refused(tmp_path):
+    args = TrainingArguments(output_dir=str(tmp_path), report_to="none")
+    args.fp16 = True  # where transformers itself allows it, there is a GPU
+    with pytest.raises(UserError, match="float32 or bf16"):
+        CalibratedTrainer(model=tiny_bert(), args=args)

@@ -119,6 +119,21 @@ class Run:
         shutil.rmtree(self.checkpoints, ignore_errors=True)
         return run
 
+    def finish(self, **changes: Any) -> "Run":
+        """The run with these last changes, complete."""
+        shutil.rmtree(self.checkpoints, ignore_errors=True)  # they outlive a kill at the end of training
+        return self.updated(status="complete", **changes)
+
+    def check_files(self) -> None:
+        """Refuse a model that is not the one that was saved."""
+        found = _digests(self.model_dir)
+        differing = sorted(name for name, digest in self.record["files"].items() if found.get(name) != digest)
+        if differing:
+            raise UserError(
+                f"{self.model_dir}/{differing[0]} is missing or not the file that was saved with the run; "
+                "restore it or train again."
+            )
+
     def calibrated(self, calibrator: dict[str, Any] | None, fitted_on: dict[str, Any] | None) -> "Run":
         """The run with another calibrator, given as its state, or with none.
 
@@ -132,7 +147,7 @@ class Run:
         """The run with changes to its record, written."""
         run = Run(self.path, {**self.record, **changes})
         write_json(self.path / RECORD, run.record)
-        write_text(self.path / "README.md", model_card(run.record, run.metrics()))
+        write_text(self.path / "README.md", model_card(run.name, run.record, run.metrics()))
         return run
 
     def metrics(self) -> dict[str, Any] | None:
@@ -161,7 +176,7 @@ def begin(
         if run.record["fingerprint"] == fingerprint:
             return run
         # One whose training never began (a mistyped --model, say) holds nothing, and gives way.
-        if run.complete or run.trained or run.checkpoints.exists():
+        if run.complete or run.trained or any(run.checkpoints.glob("checkpoint-*")):
             raise UserError(
                 f"{path} holds another run ({run.record['method']['name']}, {run.record['status']}), with "
                 "other settings or data; give another --out or remove it."
@@ -207,13 +222,7 @@ def load(path: Path | str) -> Run:
         raise UserError(
             f"{path} has not finished training; run the same `calibrant train` again to resume it."
         )
-    found = _digests(run.model_dir)
-    differing = sorted(name for name, digest in run.record["files"].items() if found.get(name) != digest)
-    if differing:
-        raise UserError(
-            f"{path}/model/{differing[0]} is missing or not the file that was saved with the run; "
-            "restore it or train again."
-        )
+    run.check_files()
     for number, files in enumerate(run.record.get("members", ()), start=2):
         if load(run.member(number)).record["files"] != files:
             raise UserError(

@@ -3,7 +3,7 @@
 from typing import Any
 
 
-def model_card(record: dict[str, Any], measured: dict[str, Any] | None) -> str:
+def model_card(method: str, record: dict[str, Any], measured: dict[str, Any] | None) -> str:
     """Markdown for ``RUN/README.md``."""
     config, labels = record["config"], record["labels"]
     lines = [
@@ -15,7 +15,7 @@ def model_card(record: dict[str, Any], measured: dict[str, Any] | None) -> str:
         "",
         f"# A text classifier of {len(labels)} classes, trained with calibrant",
         "",
-        f"Method: `{record['method']['name']}` (objective `{record['objective']['name']}`, inference "
+        f"Method: `{method}` (objective `{record['objective']['name']}`, inference "
         f"`{record['method']['inference']}`), encoder `{config['model']}`, seed {config['seed']}.",
         "",
         "## Data",

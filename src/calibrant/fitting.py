@@ -2,6 +2,7 @@
 
 import logging
 import math
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -66,6 +67,9 @@ class Recipe:
 def read_recipe(config: RunConfig) -> Recipe:
     """The row ``method``, with what the settings name beside it put in its place."""
     row = pick("method", config.method, METHODS)
+    for axis, choice in (("objective", config.objective), ("inference", config.inference)):
+        if not isinstance(choice.get("name", ""), str):
+            raise UserError(f"{axis}: expected a name, got {choice['name']!r}; see `calibrant list {axis}s`.")
     calibrator = row.calibrator if config.calibrator is None else config.calibrator
     method = combination(
         config.objective.get("name", row.objective),
@@ -122,7 +126,9 @@ def _fit(
     members = recipe.inference.members
     labels = [label if members == 1 else f"{label}, member {i + 1} of {members}" for i in range(members)]
     others = [_member(config, number) for number in range(2, members + 1)]
-    if not run.trained:
+    if run.trained:  # and killed afterwards
+        run.check_files()
+    else:
         run = _train(run, config, recipe, splits, progress, labels[0])
     alone = Recipe(combination(recipe.objective.name, "single", None), recipe.objective, SinglePass(), None)
     trained = [
@@ -132,7 +138,7 @@ def _fit(
     if trained:
         run = run.updated(members=[member.record["files"] for member in trained])
     if recipe.calibrator is None and recipe.inference == SinglePass():
-        return run.updated(status="complete")  # what training measured on dev is what it answers
+        return run.finish()  # what training measured on dev is what it answers
     return _finish(run, recipe.calibrator, splits.dev, trained, progress)
 
 
@@ -160,16 +166,19 @@ def _finish(
     probabilities = softmax(logits, axis=1)
     kept = None
     if calibrator is not None:
-        fitted = calibrator.fit(logits, labels)
-        probabilities = fitted.probabilities(logits)
-        kept = {**fitted.state(), "fitted_on": dev.provenance()}
+        try:
+            fitted = calibrator.fit(logits, labels)
+            probabilities = fitted.probabilities(logits)
+            kept = {**fitted.state(), "fitted_on": dev.provenance()}
+        except UserError as error:  # not worth a training
+            logger.warning("%s The run is kept without a calibrator.", error)
     training = run.record["training"] | {
         "seconds": round(sum(member.record["training"]["seconds"] for member in (run, *others)), 1),
         "dev_accuracy": accuracy(probabilities, labels),
         "dev_confidence": float(probabilities.max(axis=1).mean()),
         "dev_nll": negative_log_likelihood(probabilities, labels),
     }
-    return run.updated(status="complete", calibrator=kept, training=training)
+    return run.finish(calibrator=kept, training=training)
 
 
 def _train(
@@ -240,6 +249,7 @@ def _train(
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     history = [entry for entry in trainer.state.log_history if "eval_selection" in entry or "loss" in entry]
     if not all(math.isfinite(value) for entry in history for value in entry.values()):
+        shutil.rmtree(run.checkpoints)  # to resume from them would end the same way
         raise UserError(
             f"Training diverged: with --learning-rate {config.learning_rate:g} the loss is no longer a "
             "number; take a lower one."

@@ -69,6 +69,11 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
                 "calibrant trains on one device, because the objectives run parts of the model; "
                 "set CUDA_VISIBLE_DEVICES to one GPU."
             )
+        if self.args.fp16:
+            raise UserError(
+                "calibrant trains in float32 or bf16: fp16 needs its loss scaled, which does not reach the "
+                "gradients that objectives take on the way; set bf16=True or neither."
+            )
         self.model_accepts_loss_kwargs = True  # so that the texts of an accumulated step are counted
         self._sums: dict[str, Tensor | float] = defaultdict(float)
         self._summed_texts = 0

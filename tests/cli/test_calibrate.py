@@ -170,6 +170,25 @@ def test_training_with_choices(command, here, csv_file, model_dir):
     assert command("evaluate", "two", "--test", "test.csv", "--json")[0] == 0
 
 
+def test_options_win_over_the_file(command, here, csv_file, model_dir):
+    csv_file("train.csv", corpus(40))
+    (here / "mine.yaml").write_text(
+        "method: mixup\nobjective: {name: mixup, alpha: 0.3}\ncalibrator: isotonic\n"
+    )
+    base = ("train", "--train", "train.csv", "--model", model_dir, *FAST, "--config", "mine.yaml", "--json")
+    for options, objective, calibrator in (
+        ((), {"name": "mixup", "alpha": 0.3}, "isotonic"),
+        (("--method", "label-smoothing"), {"name": "label-smoothing", "smoothing": 0.1}, None),
+        (("--objective", "label-smoothing"), {"name": "label-smoothing", "smoothing": 0.1}, "isotonic"),
+    ):
+        out = "-".join(options) or "file"
+        code, _, err = command(*base, *options, "--out", out)
+        assert code == 0, err
+        record = json.loads((here / out / "calibrant.json").read_text())
+        assert record["objective"] == objective
+        assert record["method"]["calibrator"] == calibrator
+
+
 # A command and the sentence that it gets; an ellipsis stands for the rest of it.
 MISTAKES = {
     "calibrate nowhere": "nowhere is not a run: it has no calibrant.json. Train one with …",
@@ -200,6 +219,9 @@ MISTAKES = {
     ),
     "train --train dev.csv --inference mcdropout --out new": (
         "Unknown inference 'mcdropout'; did you mean 'mc-dropout'? Known: …"
+    ),
+    "train --train dev.csv --set name=vat --out new": (
+        "--set name=vat: the objective is chosen by --objective vat."
     ),
     "train --train dev.csv --members 3 --out new": "The inference 'single' has no 'members'; it has none.",
     "train --train dev.csv --method deep-ensemble --members 1 --out new": (

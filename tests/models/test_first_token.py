@@ -61,15 +61,21 @@ def test_every_family_that_is_named_is_tested():
     assert {FAMILIES[name][0].__name__ for name in READS_ONE} == set(HEADS)
 
 
-@pytest.mark.parametrize("why", ["subclass", "eager", "checkpointing"])
+@pytest.mark.parametrize("why", ["subclass", "eager", "checkpointing", "adapter", "decoder"])
 def test_models_that_may_read_more_or_run_layers_again_are_left_alone(why):
     model = tiny("bert").train()
     if why == "subclass":
         model.__class__ = type("Mine", (type(model),), {})
     elif why == "eager":
         model.set_attn_implementation("eager")
-    else:
+    elif why == "checkpointing":
         model.gradient_checkpointing_enable()
+    else:
+        attention = model.base_model.encoder.layer[-1].attention.self
+        if why == "decoder":
+            attention.is_causal = True
+        else:
+            attention.value.__class__ = type("LoraLinear", (torch.nn.Linear,), {})
     with first_token_only(model):
         assert model.base_model(**BATCH).last_hidden_state.shape[1] == 5
     with first_token_too(model) as found:

@@ -177,7 +177,7 @@ def test_only_the_share_is_perturbed(monkeypatch):
         SplitModel, "encode", lambda self, x, mask: sizes.append(len(x)) or encode(self, x, mask)
     )
     loss_and_gradients(ManifoldSmoothing(share=0.4), make_batch())
-    assert sizes == [2, 3, 2, 2]  # clean, the rest, x′, x″
+    assert sizes == [2, 7]  # clean; x′, x″ and the rest together
 
 
 def test_frozen_embeddings_get_no_gradient():

@@ -64,7 +64,9 @@ def train(
     ] = None,
     weight_decay: Annotated[float | None, typer.Option(help="AdamW's weight decay [0].")] = None,
     bf16: Annotated[bool | None, typer.Option(help="Mixed precision, on GPUs that have it [no].")] = None,
-    gradient_checkpointing: Annotated[bool | None, typer.Option(help="Trade time for memory [no].")] = None,
+    gradient_checkpointing: Annotated[
+        bool | None, typer.Option(help="Trade time for memory, in passes with dropout [no].")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed [0].")] = None,
     config: Annotated[
         Path | None, typer.Option(help="Settings from a YAML or JSON file; options given here win.")
@@ -101,21 +103,22 @@ def train(
     from calibrant.config import RunConfig
 
     settings = RunConfig.read(config) if config is not None else {}
-    settings |= _given(**given)
-    checked = RunConfig.build(**settings)
-    objective_choice = _given(name=objective) | _hyper_parameters(set_ or [])
-    inference_choice = _given(name=inference, members=members, passes=passes)
+    if method not in (None, settings.get("method")):  # what the file says of another method is not meant
+        settings = {
+            name: settings[name] for name in settings.keys() - {"objective", "inference", "calibrator"}
+        }
+    checked = RunConfig.build(**settings | _given(**given))
     checked = checked.model_copy(
         update={
-            "objective": checked.objective | objective_choice,
-            "inference": checked.inference | inference_choice,
+            "objective": _chosen(checked.objective, objective) | _hyper_parameters(set_ or []),
+            "inference": _chosen(checked.inference, inference) | _given(members=members, passes=passes),
         }
     )
     with working() as progress:
         from calibrant.fitting import fit
 
         run = fit(checked, out, progress)
-    result = {"run": str(out), "method": run.record["method"]["name"], **run.record["training"]}
+    result = {"run": str(out), "method": run.name, **run.record["training"]}
     if json_:
         typer.echo(json.dumps(result))
         return
@@ -138,6 +141,11 @@ def train(
     )
 
 
+def _chosen(settings: dict[str, Any], name: str | None) -> dict[str, Any]:
+    """The file's settings, unless another name is given: then they are of something else."""
+    return settings if name in (None, settings.get("name")) else {"name": name}
+
+
 def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
@@ -157,6 +165,8 @@ def _hyper_parameters(assignments: list[str]) -> dict[str, Any]:
         name, equals, value = assignment.partition("=")
         if not equals:
             raise UserError(f"--set {assignment}: expected name=value, as in --set delta_off=0.002.")
+        if name == "name":
+            raise UserError(f"--set {assignment}: the objective is chosen by --objective {value}.")
         try:
             values[name] = json.loads(value)
         except json.JSONDecodeError:

@@ -108,8 +108,15 @@ def cheap_attention(
     scaling: float | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention with cheap dropout of its weights; torch's own kernel where there is no dropout."""
-    if dropout == 0 or query.device.type != "cpu" or kwargs.get("position_bias") is not None:
+    """Attention with cheap dropout of its weights; torch's own where there is none, or another kind of it."""
+    plain = (
+        query.device.type == "cpu"
+        and query.shape[1] == key.shape[1]
+        and not getattr(module, "is_causal", False)
+        and (attention_mask is None or attention_mask.dtype == torch.bool)
+        and kwargs.get("position_bias") is None
+    )
+    if dropout == 0 or not plain:
         output: tuple[Tensor, None] = sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs
         )

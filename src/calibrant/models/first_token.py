@@ -11,7 +11,7 @@ so that next to nothing is left of the layer, a sixth of a six-layer encoder, an
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -102,5 +102,8 @@ def _last_layer(model: PreTrainedModel) -> nn.Module | None:
         return None
     if model.training and model.is_gradient_checkpointing:  # it runs layers again, after the context
         return None
-    layer: nn.Module = model.base_model.encoder.layer[-1]
-    return layer
+    layer: Any = model.base_model.encoder.layer[-1]
+    attention = layer.attention.self
+    if attention.is_causal or not type(attention.key) is type(attention.value) is nn.Linear:
+        return None  # the first token of a decoder sees itself only; an adapter (LoRA) is more than a weight
+    return cast(nn.Module, layer)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from calibrant.errors import UserError
@@ -75,19 +76,39 @@ class ManifoldSmoothing(Objective):
         mask = chosen.attention_mask
         partners = torch.randperm(m, device=batch.labels.device)
         solution = SOLVERS[self.solver](self, model, chosen, partners)
+        passes = {"on": (solution.on, mask), "off": (solution.off, mask)}
+        if rest is not None:
+            passes["rest"] = (model.embed(rest.input_ids), rest.attention_mask)
+        logits = _classify(model, passes, together=rest is not None)
         total = solution.ce
         if rest is not None:
-            plain = cross_entropy(model(model.embed(rest.input_ids), rest.attention_mask), rest.labels)
-            total = (m * total + (n - m) * plain) / n
+            total = (m * total + (n - m) * cross_entropy(logits["rest"], rest.labels)) / n
         terms = {"ce": total.detach()}
-        if solution.on is not None:
-            logits = model(solution.on, mask)
-            y = interpolate_labels(chosen.labels, chosen.labels[partners], logits.shape[-1], self.delta_y)
-            r_on = kl_divergence(y, logits).mean()
+        if "on" in logits:
+            y = interpolate_labels(
+                chosen.labels, chosen.labels[partners], logits["on"].shape[-1], self.delta_y
+            )
+            r_on = kl_divergence(y, logits["on"]).mean()
             total = total + self.lambda_on * r_on
             terms["r_on"] = r_on.detach()
-        if solution.off is not None:
-            r_off = negative_entropy(model(solution.off, mask)).mean()
+        if "off" in logits:
+            r_off = negative_entropy(logits["off"]).mean()
             total = total + self.lambda_off * r_off
             terms["r_off"] = r_off.detach()
         return Loss(total, terms)
+
+
+def _classify(
+    model: SplitModel, passes: dict[str, tuple[Tensor | None, Tensor]], together: bool
+) -> dict[str, Tensor]:
+    """Logits of the samples that are there, (embeddings, mask) → (B, K).
+
+    Parts of a batch go through the model together: matrix products like that size, and three times
+    one after another it would take longer. Whole batches do not: the three of them leave the cache.
+    """
+    there = {name: (x, mask) for name, (x, mask) in passes.items() if x is not None}
+    if not together:
+        return {name: model(x, mask) for name, (x, mask) in there.items()}
+    x, mask = (torch.cat(parts) for parts in zip(*there.values(), strict=True))
+    parts = torch.split(model(x, mask), [len(x) for x, _ in there.values()])
+    return dict(zip(there, parts, strict=True))

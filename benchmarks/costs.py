@@ -1,0 +1,60 @@
+"""What a step of each method costs beside plain fine-tuning: the column of `calibrant list methods`.
+
+    python benchmarks/costs.py
+
+Default hyper-parameters, the default encoder, a batch of 32 texts of 64 tokens, interleaved.
+"""
+
+import json
+import statistics
+import time
+from pathlib import Path
+
+import torch
+from transformers import AutoTokenizer
+from transformers.utils import logging
+from workloads import WORKLOADS, prepare
+
+from calibrant.allocator import keep_freed_memory
+from calibrant.methods import METHODS
+from calibrant.models.dropout import use_cheap_dropout
+from calibrant.models.pretrained import default_encoder, load_classifier
+from calibrant.models.split import SplitModel
+from calibrant.objectives import objectives
+
+ROUNDS = 7
+
+
+def main() -> None:
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    keep_freed_memory()
+    workload = next(w for w in WORKLOADS if w.name == "20ng-64")
+    material = prepare(workload, AutoTokenizer.from_pretrained(default_encoder()))
+    model, _ = load_classifier("minilm", tuple(map(str, range(material.classes))))
+    use_cheap_dropout(model)
+    model.train()
+    split, optimizer = SplitModel(model), torch.optim.AdamW(model.parameters(), lr=5e-5, fused=True)
+    kinds = {name: objective() for name, objective in objectives().items()}
+    seconds: dict[str, list[float]] = {name: [] for name in kinds}
+    for _ in range(ROUNDS + 1):
+        for name, objective in kinds.items():
+            started = time.perf_counter()
+            objective.loss(split, material.grouped[0]).total.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            seconds[name].append(time.perf_counter() - started)
+    found = {}
+    for name, times in seconds.items():
+        ratios = [a / b for a, b in zip(times, seconds["cross-entropy"], strict=True)][1:]  # less the warm-up
+        found[name] = {"cost": statistics.median(ratios), "lowest": min(ratios), "highest": max(ratios)}
+        print(f"{name:22} {found[name]['cost']:.2f} ({min(ratios):.2f}–{max(ratios):.2f})")
+    rows = {method.name: method.objective for method in METHODS.values()}
+    path = Path(__file__).parent / "costs.json"
+    path.write_text(
+        json.dumps({"objectives": found, "rows": rows, "torch": torch.__version__}, indent=2) + "\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
