@@ -66,11 +66,14 @@ def measure(
     }
     seconds: dict[str, list[float]] = {name: [] for name in STEPS}
     for _ in range(rounds):
-        for name, step in steps.items():
-            started = time.perf_counter()
-            for batch in batches[name]:
-                step(batch)
-            seconds[name].append((time.perf_counter() - started) / workload.batches)
+        taken = dict.fromkeys(STEPS, 0.0)
+        for i in range(workload.batches):
+            for name, step in steps.items():
+                started = time.perf_counter()
+                step(batches[name][i])
+                taken[name] += time.perf_counter() - started
+        for name in STEPS:
+            seconds[name].append(taken[name] / workload.batches)
     peak = matmul_peak()
     return {
         name: {
