@@ -13,7 +13,6 @@ from pathlib import Path
 import torch
 from transformers import AutoTokenizer
 from transformers.utils import logging
-from workloads import WORKLOADS, prepare
 
 from calibrant.allocator import keep_freed_memory
 from calibrant.methods import METHODS
@@ -21,6 +20,7 @@ from calibrant.models.dropout import use_cheap_dropout
 from calibrant.models.pretrained import default_encoder, load_classifier
 from calibrant.models.split import SplitModel
 from calibrant.objectives import objectives
+from workloads import WORKLOADS, prepare
 
 ROUNDS = 7
 

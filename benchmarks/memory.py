@@ -3,12 +3,12 @@
 import sys
 from pathlib import Path
 
-from steps import OURS, make_step
 from transformers import AutoTokenizer
-from workloads import WORKLOADS, prepare
 
 from calibrant.allocator import keep_freed_memory
 from calibrant.models.pretrained import default_encoder
+from steps import OURS, make_step
+from workloads import WORKLOADS, prepare
 
 name, workload = sys.argv[1], next(w for w in WORKLOADS if w.name == sys.argv[2])
 if name in OURS:

@@ -11,17 +11,17 @@ from importlib.metadata import version
 from pathlib import Path
 
 import torch
-from others import metrics_over_loop, predict_over_pipeline, spread, trainer_over_stock
 from rich.console import Console
 from rich.table import Table
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoTokenizer
 from transformers.utils import logging
-from workloads import WORKLOADS, prepare
 
 from calibrant.allocator import keep_freed_memory
 from calibrant.models.pretrained import default_encoder
+from others import metrics_over_loop, predict_over_pipeline, spread, trainer_over_stock
 from steps import OURS, STEPS, make_step
+from workloads import WORKLOADS, prepare
 
 HERE = Path(__file__).parent
 

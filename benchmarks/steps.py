@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 import torch
-from plain import algorithm_1, fine_tuning
 
 from calibrant.models.dropout import use_cheap_dropout
 from calibrant.models.pretrained import load_classifier
 from calibrant.models.split import SplitModel
 from calibrant.objectives import CrossEntropy, ManifoldSmoothing, Objective
 from calibrant.types import Batch
+from plain import algorithm_1, fine_tuning
 
 OURS: dict[str, Objective] = {
     "pgd": ManifoldSmoothing(solver="pgd"),
