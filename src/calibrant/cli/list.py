@@ -33,7 +33,12 @@ def list_(
         return
     from calibrant.cli.tables import plain_table
 
-    typer.echo(plain_table(rows))
+    # Who and when are enough for a table; --json has the titles.
+    short = [
+        {name: value.split(")")[0] + ")" if name == "citation" else value for name, value in row.items()}
+        for row in rows
+    ]
+    typer.echo(plain_table(short))
 
 
 def _methods() -> list[dict[str, Any]]:
