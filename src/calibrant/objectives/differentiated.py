@@ -1,6 +1,6 @@
 """A loss term whose gradients are already known."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -20,18 +20,19 @@ class _Differentiated(torch.autograd.Function):
         return None, None, *scaled
 
 
-def differentiate(value: Tensor, x: Tensor, inputs: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def differentiate(value: Tensor, x: Tensor, weights: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
     """Run the backward pass of ``value`` now, and learn ∂value/∂x on its way.
 
     Args:
         value: a scalar.
         x: what it depends on in between.
-        inputs: the weights it depends on.
+        weights: what it depends on in the end; the frozen ones are left out.
 
     Returns:
         ``value`` as a term whose own ``backward`` hands out the gradients found, scaled as the chain
-        rule asks (so that sums, gradient accumulation and loss scaling work as ever), and ∂value/∂x.
+        rule asks (so that sums and gradient accumulation work as ever), and ∂value/∂x.
     """
+    inputs = [weight for weight in weights if weight.requires_grad]
     dx, *gradients = torch.autograd.grad(value, [x, *inputs], allow_unused=True)
     term: Tensor = _Differentiated.apply(value.detach(), gradients, *inputs)  # type: ignore[no-untyped-call]
     return term, dx

@@ -70,7 +70,6 @@ def shared(objective: "ManifoldSmoothing", model: SplitModel, batch: Batch, part
     """
     mask = batch.attention_mask
     on = off = None
-    weights = [weight for weight in model.model.parameters() if weight.requires_grad]
     with model.dropout_off():
         x = model.embed(batch.input_ids)
         if not x.requires_grad:  # frozen embeddings
@@ -80,7 +79,7 @@ def shared(objective: "ManifoldSmoothing", model: SplitModel, batch: Batch, part
             on = _on(objective, model, mask, x, hidden, partners)
         else:
             logits = model(x, mask)
-        ce, gradient = differentiate(cross_entropy(logits, batch.labels), x, weights)
+        ce, gradient = differentiate(cross_entropy(logits, batch.labels), x, model.model.parameters())
         if objective.lambda_off:
             off = _off(objective, model, batch, x, gradient)
     return Solution(ce, on, off)

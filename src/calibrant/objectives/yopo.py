@@ -36,7 +36,6 @@ def yopo(objective: "ManifoldSmoothing", model: SplitModel, batch: Batch, partne
     """One clean pass, dropout off, for the cross-entropy term and both adjoints; then the inner steps."""
     mask, steps = batch.attention_mask, objective.steps
     on = off = None
-    weights = [weight for weight in model.model.parameters() if weight.requires_grad]
     with model.dropout_off():
         x = model.embed(batch.input_ids)
         if not x.requires_grad:  # frozen embeddings
@@ -50,7 +49,7 @@ def yopo(objective: "ManifoldSmoothing", model: SplitModel, batch: Batch, partne
             distance = cosine_distance(features, features.detach()[partners])
             (p,) = torch.autograd.grad(distance.sum(), h, retain_graph=True)
             on = _inner_steps(on_step, model, x.detach(), mask, p, objective.delta_on, steps)
-        ce, p = differentiate(ce, h, weights)
+        ce, p = differentiate(ce, h, model.model.parameters())
         if objective.lambda_off:
             off = _inner_steps(off_step, model, x.detach(), mask, p, objective.delta_off, steps)
     return Solution(ce, on, off)
