@@ -6,15 +6,20 @@ from pathlib import Path
 from typing import Any
 
 
-def write_text(path: Path, text: str) -> None:
+def write_bytes(path: Path, content: bytes) -> None:
     """Write to a temporary file beside it, then rename."""
     # Not tempfile: its files are for the owner's eyes only, and a run or a page is there to be shared.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(content)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """As UTF-8."""
+    write_bytes(path, text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:

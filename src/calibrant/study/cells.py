@@ -1,0 +1,128 @@
+"""A cell of the study: one dataset, one method, one seed, and what was measured there.
+
+    STUDY/cells/<dataset>/<method>[,<variant>]/seed-<seed>.json    numbers, settings, where all came from
+                                                  seed-<seed>.npz     confidences on test and OOD text
+
+The JSON file is written last: where it is, the cell is finished.
+"""
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.atomic import write_bytes, write_json
+from calibrant.errors import UserError
+
+FORMAT = 1
+LEVELS = 65535
+"""Confidences are kept as 16-bit integers: steps of 1.5e-5, a quarter of the space."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """What names a cell."""
+
+    dataset: str
+    method: str  # a row of methods.METHODS
+    seed: int
+    variant: str = ""  # what differs from the method's own settings; "" in the main tables
+
+    def path(self, study: Path | str) -> Path:
+        """Of its JSON file; the confidences lie beside it."""
+        folder = ",".join(filter(None, (self.method, self.variant)))
+        return Path(study) / "cells" / self.dataset / folder / f"seed-{self.seed}.json"
+
+
+def variant(settings: Mapping[str, Any]) -> str:
+    """A name for settings, the same in whatever order they are given.
+
+    >>> variant({"lambda_off": 0, "delta_on": 1e-3})
+    'delta_on=0.001,lambda_off=0'
+    """
+    return ",".join(f"{name}={settings[name]}" for name in sorted(settings))
+
+
+@dataclass(frozen=True)
+class Confidences:
+    """What histograms and curves are drawn from."""
+
+    test: NDArray[np.floating]  # (n,) of the predicted class, on familiar text
+    correct: NDArray[np.bool_]  # (n,) whether it was right
+    ood: NDArray[np.floating]  # (m,) on unfamiliar text; empty where there is none
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A finished cell."""
+
+    key: Key
+    fingerprint: str  # of all that determines it
+    metrics: dict[str, Any]  # what ``evaluate`` returned
+    objective: dict[str, Any]  # name and hyper-parameters
+    config: dict[str, Any]  # of the training run
+    training: dict[str, Any]  # seconds, steps, and what was seen on dev
+    data: dict[str, Any]  # train, dev, test and ood: n, source, fingerprint
+    versions: dict[str, str]
+    machine: str
+
+    def write(self, study: Path | str, confidences: Confidences) -> None:
+        """Both files, the JSON one last."""
+        path = self.key.path(study)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        packed = io.BytesIO()
+        np.savez_compressed(
+            packed,
+            test=_pack(confidences.test),
+            correct=np.packbits(confidences.correct),
+            ood=_pack(confidences.ood),
+        )
+        write_bytes(path.with_suffix(".npz"), packed.getvalue())
+        write_json(path, {"format": FORMAT, **asdict(self)})
+
+
+def read_cell(path: Path | str) -> Cell:
+    """The cell in a JSON file."""
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        known = record.pop("format") == FORMAT
+        cell = Cell(**record | {"key": Key(**record["key"])}) if known else None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is not a cell of a study ({error}); remove it and run it again.") from error
+    if cell is None:
+        raise UserError(f"{path} was written by another version of calibrant; this reads format {FORMAT}.")
+    return cell
+
+
+def read_cells(study: Path | str) -> list[Cell]:
+    """Every finished cell, in the order of their names."""
+    if not Path(study).is_dir():
+        raise UserError(f"No study in {str(study)!r}; begin one with `calibrant study run --out {study}`.")
+    return [read_cell(path) for path in sorted((Path(study) / "cells").rglob("seed-*.json"))]
+
+
+def read_confidences(cell: Cell, study: Path | str) -> Confidences:
+    """What lies beside the cell."""
+    path = cell.key.path(study).with_suffix(".npz")
+    try:
+        with np.load(path, allow_pickle=False) as packed:
+            test, ood = _unpack(packed["test"]), _unpack(packed["ood"])
+            correct = np.unpackbits(packed["correct"], count=len(test)).astype(bool)
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(
+            f"{path} is missing or damaged; remove {path.with_suffix('.json').name} and run the cell again."
+        ) from error
+    return Confidences(test, correct, ood)
+
+
+def _pack(confidence: NDArray[np.floating]) -> NDArray[np.uint16]:
+    return np.round(np.asarray(confidence, dtype=np.float64) * LEVELS).astype(np.uint16)
+
+
+def _unpack(levels: NDArray[np.uint16]) -> NDArray[np.float64]:
+    return levels / LEVELS

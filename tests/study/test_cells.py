@@ -1,0 +1,72 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calibrant.errors import UserError
+from calibrant.study.cells import Cell, Confidences, Key, read_cell, read_cells, read_confidences, variant
+
+
+@pytest.fixture
+def cell():
+    return Cell(
+        key=Key("20ng-15", "bert", 3),
+        fingerprint="abc",
+        metrics={"accuracy": 0.5, "ood": None},
+        objective={"name": "cross-entropy"},
+        config={"epochs": 1},
+        training={"seconds": 2.0},
+        data={"test": {"n": 3, "source": "here", "fingerprint": "f"}},
+        versions={"torch": "2"},
+        machine="this one",
+    )
+
+
+@pytest.fixture
+def confidences():
+    return Confidences(np.array([0.25, 1.0, 1 / 3]), np.array([True, False, True]), np.array([0.0, 0.5]))
+
+
+def test_a_cell_is_read_as_it_was_written(cell, confidences, tmp_path):
+    cell.write(tmp_path, confidences)
+    other = replace(cell, key=replace(cell.key, variant="delta_on=0.01"))
+    other.write(tmp_path, confidences)
+    assert read_cells(tmp_path) == [cell, other]
+    assert other.key.path(tmp_path) == tmp_path / "cells/20ng-15/bert,delta_on=0.01/seed-3.json"
+    found = read_confidences(cell, tmp_path)
+    np.testing.assert_allclose(found.test, confidences.test, atol=1e-5)
+    np.testing.assert_allclose(found.ood, confidences.ood, atol=1e-5)
+    assert found.correct.tolist() == [True, False, True]
+
+
+def test_without_ood_text(cell, tmp_path):
+    cell.write(tmp_path, Confidences(np.array([0.5]), np.array([True]), np.array([])))
+    assert len(read_confidences(cell, tmp_path).ood) == 0
+
+
+def test_a_variant_has_one_name():
+    assert variant({"b": 1, "a": 0.5}) == variant({"a": 0.5, "b": 1}) == "a=0.5,b=1"
+    assert variant({}) == ""
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": 1}', '{"format": 1, "key": {"no": 1}}'])
+def test_a_damaged_file_is_named(text, tmp_path):
+    (tmp_path / "seed-0.json").write_text(text)
+    with pytest.raises(UserError, match=r"seed-0\.json is not a cell of a study .* remove it"):
+        read_cell(tmp_path / "seed-0.json")
+
+
+def test_another_format_is_refused(tmp_path):
+    (tmp_path / "seed-0.json").write_text('{"format": 2}')
+    with pytest.raises(UserError, match="another version of calibrant; this reads format 1"):
+        read_cell(tmp_path / "seed-0.json")
+
+
+def test_no_study_there(tmp_path):
+    with pytest.raises(UserError, match=r"No study in '.*nowhere'; begin one with `calibrant study run"):
+        read_cells(tmp_path / "nowhere")
+
+
+def test_confidences_that_are_gone(cell, tmp_path):
+    with pytest.raises(UserError, match=r"seed-3\.npz is missing or damaged; remove seed-3\.json"):
+        read_confidences(cell, tmp_path)
