@@ -1,6 +1,7 @@
 """What people write: the yardsticks that calibrant's own steps are measured against.
 
-Both pad every text to the maximum length and use torch's Adam as it comes.
+Both pad every text to the maximum length, use torch's Adam as it comes and run the model as transformers does
+(``SplitModel``'s own call would take its shortcut through the last layer).
 """
 
 import torch
@@ -25,6 +26,10 @@ def fine_tuning(model, optimizer, ids, mask, labels):
 def algorithm_1(model, optimizer, ids, mask, labels):
     """(b) One step of the paper's Algorithm 1: separate passes, a full backward for each sample set."""
     split = SplitModel(model)
+
+    def logits(x):
+        return model(inputs_embeds=x, attention_mask=mask).logits
+
     model.eval()
     x = split.embed(ids).detach()
     partners = torch.randperm(len(ids))
@@ -38,15 +43,15 @@ def algorithm_1(model, optimizer, ids, mask, labels):
     model.zero_grad()
 
     off = (x + torch.empty_like(x).uniform_(-DELTA_OFF, DELTA_OFF)).requires_grad_()
-    cross_entropy(split(off, mask), labels).backward()
+    cross_entropy(logits(off), labels).backward()
     off = torch.clamp(off.detach() + DELTA_OFF * off.grad.sign(), x - DELTA_OFF, x + DELTA_OFF)
 
     model.train()
     optimizer.zero_grad()
     ce = cross_entropy(model(input_ids=ids, attention_mask=mask).logits, labels)
     y = interpolate_labels(labels, labels[partners], model.config.num_labels, DELTA_Y)
-    r_on = kl_divergence(y, split(on, mask)).mean()
-    r_off = negative_entropy(split(off, mask)).mean()
+    r_on = kl_divergence(y, logits(on)).mean()
+    r_off = negative_entropy(logits(off)).mean()
     loss = ce + r_on + r_off
     loss.backward()
     optimizer.step()
