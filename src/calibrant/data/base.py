@@ -68,7 +68,7 @@ class Dataset:
                     f"{source}: no {split} label is a class of {self.name}, such as {self.classes[0]!r}."
                 )
             found = _texts([text for text, _ in kept], [label for _, label in kept], found.source)
-        return draw(found, self.sizes.get(split, len(found)))
+        return draw(found, self.sizes.get(split))
 
     def _part(self, source: Source, split: str) -> Texts:
         if self.test_share is None:

@@ -22,8 +22,7 @@ def make_splits(name: str, train: Texts, dev: Texts | None, max_train_samples: i
     """
     if train.labels is None:
         raise UserError(f"{train.source}: training needs labels.")
-    if max_train_samples is not None:
-        train = draw(train, max_train_samples)
+    train = draw(train, max_train_samples)
     label_names = tuple(sorted(set(train.labels or ())))
     if len(label_names) < 2:
         raise UserError(
@@ -38,12 +37,12 @@ def make_splits(name: str, train: Texts, dev: Texts | None, max_train_samples: i
     return Splits(name, train, dev, label_names)
 
 
-def draw(texts: Texts, n: int) -> Texts:
-    """n of the texts, stratified; all of them where there are not more."""
-    if n >= len(texts):
+def draw(texts: Texts, at_most: int | None) -> Texts:
+    """That many of the texts, stratified; all of them where there are no more, or for None."""
+    if at_most is None or at_most >= len(texts):
         return texts
-    kept, _ = part(texts, len(texts) - n)
-    return replace(kept, source=f"{texts.source} ({n} of {len(texts)} drawn)")
+    kept, _ = part(texts, len(texts) - at_most)
+    return replace(kept, source=f"{texts.source} ({at_most} of {len(texts)} drawn)")
 
 
 def part(texts: Texts, n: int) -> tuple[Texts, Texts]:
