@@ -46,19 +46,20 @@ def significance(
         return
     from calibrant.cli.tables import plain_table
 
-    rows = [
-        {
-            "dataset": c.dataset,
-            f"{method} against": c.other,
-            "seeds": c.seeds,
-            f"{metric} difference": f"{c.difference:+.4f}",
-            "effect": f"{c.effect:+.2f}",
-            "p": f"{c.p:.3g}",
-            "p, Holm": f"{c.p_holm:.3g}",
-            "": f"{c.verdict} *" if c.verdict in ("better", "worse") else c.verdict,
-        }
-        for c in comparisons
-    ]
-    typer.echo(plain_table(rows))
+    for name in dict.fromkeys(c.dataset for c in comparisons):
+        rows = [
+            {
+                "against": c.other,
+                "seeds": c.seeds,
+                "difference": f"{c.difference:+.4f}",
+                "effect": f"{c.effect:+.2f}",
+                "p": f"{c.p:.3g}",
+                "Holm": f"{c.p_holm:.3g}",
+                "is": f"{c.verdict} *" if c.verdict in ("better", "worse") else c.verdict,
+            }
+            for c in comparisons
+            if c.dataset == name
+        ]
+        typer.echo(f"{metric} of {method} on {name}\n{plain_table(rows)}\n")
     for note in notes:
         typer.echo(note)

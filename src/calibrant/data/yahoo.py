@@ -29,9 +29,21 @@ _SOURCES = (
 
 # 2,000 questions a topic for training and 500 for dev, as in the paper: the public set has 140,000.
 YAHOO = Dataset(
-    "yahoo", _CITATION, _LICENCE, _SOURCES, _TOPICS, ood="yelp", sizes={"train": 25_000, "test": 60_000}
+    "yahoo",
+    _CITATION,
+    _LICENCE,
+    _SOURCES,
+    classes=_TOPICS,
+    ood="yelp",
+    sizes={"train": 25_000, "test": 60_000},
 )
 YAHOO_8 = Dataset(
-    "yahoo-8", _CITATION, _LICENCE, _SOURCES, _TOPICS[:8], "yahoo-2", {"train": 20_000, "test": 48_000}
+    "yahoo-8",
+    _CITATION,
+    _LICENCE,
+    _SOURCES,
+    classes=_TOPICS[:8],
+    ood="yahoo-2",
+    sizes={"train": 20_000, "test": 48_000},
 )
-YAHOO_2 = Dataset("yahoo-2", _CITATION, _LICENCE, _SOURCES, _TOPICS[8:], sizes={"test": 12_000})
+YAHOO_2 = Dataset("yahoo-2", _CITATION, _LICENCE, _SOURCES, classes=_TOPICS[8:], sizes={"test": 12_000})

@@ -20,9 +20,9 @@ class Measure:
 
     @property
     def heading(self) -> str:
-        """The title and an arrow to where it is better."""
+        """The title, its unit, and an arrow to where it is better."""
         arrow = {True: " ↑", False: " ↓", None: ""}[self.higher_is_better]
-        return f"{self.title}{arrow}"
+        return f"{self.title}{', %' if self.percent else ''}{arrow}"
 
     def of(self, cell: Cell) -> float | None:
         """None where it is not defined: no unfamiliar text, nothing misclassified."""

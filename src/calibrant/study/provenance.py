@@ -50,13 +50,15 @@ def _data(cell: Cell) -> str:
             printed = None if paper is None else getattr(paper, part)
             instead = "" if printed in (None, about["n"]) else f" instead of the paper's {printed:,}"
             words = f", {about['words']:.0f} words a text" if "words" in about else ""
-            parts.append(f"{title} {about['n']:,}{instead} ({about['source']}{words})")
-    same = " Not in the paper." if paper is None else ""
+            of_train = part == "dev" and about["source"].startswith(cell.data["train"]["source"])
+            source = "" if of_train else f" ({about['source']}{words})"
+            parts.append(f"{title} {about['n']:,}{instead}{source}")
+    new = " Not in the paper." if paper is None else ""
     sources = " ".join(about["source"] for about in cell.data.values())
     orange = (
         f" {ORANGE}: lower-cased, without punctuation, digits or headers." if str(ORANGE) in sources else ""
     )
-    return f"{'; '.join(parts)}.{same}{orange}"
+    return f"{'; '.join(parts)}.{new}{orange}"
 
 
 def _settings(cell: Cell) -> str:

@@ -36,7 +36,7 @@ body { font: 1rem/1.5 system-ui, sans-serif; margin: 1rem auto; max-width: 72rem
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .9rem .2rem 0; text-align: right; border-bottom: 1px solid #ccc; }
 td { white-space: nowrap; }
-th:first-child { text-align: left; font-weight: 400; }
+th[scope=row] { text-align: left; font-weight: 400; }
 div { overflow-x: auto; }
 small { color: #666; }
 </style>
@@ -69,16 +69,17 @@ def markdown(tables: Sequence[Table]) -> str:
         here = measured(entry, column)
         return _beside(f"**{here}**" if entry.best else here, printed(entry, column))
 
-    blocks = []
+    lines = []
     for table in tables:
-        lines = [
+        lines += [
+            *(f"## {table.title.translate(_MARKDOWN)}", ""),
             _line(["", *(column.title.translate(_MARKDOWN) for column in table.columns)]),
             _line(["---", *("---:" for _ in table.columns)]),
             *(_line([row.title.translate(_MARKDOWN), *_cells(cell, table, row)]) for row in table.rows),
+            "",
         ]
-        notes = [f"- {note.translate(_MARKDOWN)}" for note in table.notes]
-        blocks.append("\n".join([f"## {table.title.translate(_MARKDOWN)}", "", *lines, "", *notes]))
-    return "\n\n".join(blocks) + "\n"
+    lines += [f"- {note.translate(_MARKDOWN)}" for note in _notes(tables)]
+    return "\n".join(lines) + "\n"
 
 
 def latex(tables: Sequence[Table]) -> str:
@@ -88,33 +89,24 @@ def latex(tables: Sequence[Table]) -> str:
         here = measured(entry, column).translate(_LATEX)
         return _beside(rf"\textbf{{{here}}}" if entry.best else here, printed(entry, column))
 
-    blocks = []
+    def line(first: str, cells: Sequence[str]) -> str:
+        return rf"{' & '.join([first.translate(_LATEX), *cells])} \\"
+
+    lines = []
     for table in tables:
-        head = ["", *(column.title.translate(_LATEX) for column in table.columns)]
-        lines = [
+        lines += [
+            *(r"\begin{table*}", r"\centering\small"),
+            rf"\caption{{{table.title.translate(_LATEX)}}}",
+            rf"\label{{table:{table.name}}}",
             rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
-            rf"\toprule {' & '.join(head)} \\ \midrule",
-            *(
-                rf"{' & '.join([row.title.translate(_LATEX), *_cells(cell, table, row)])} \\"
-                for row in table.rows
-            ),
-            r"\bottomrule",
-            r"\end{tabular}",
+            r"\toprule",
+            line("", [column.title.translate(_LATEX) for column in table.columns]),
+            r"\midrule",
+            *(line(row.title, _cells(cell, table, row)) for row in table.rows),
+            *(r"\bottomrule", r"\end{tabular}", r"\end{table*}", ""),
         ]
-        notes = " ".join(note.translate(_LATEX) for note in table.notes)
-        blocks.append(
-            "\n".join(
-                [
-                    r"\begin{table*}",
-                    r"\centering\small",
-                    *lines,
-                    rf"\caption{{{table.title.translate(_LATEX)}. {notes}}}",
-                    rf"\label{{table:{table.name}}}",
-                    r"\end{table*}",
-                ]
-            )
-        )
-    return "\n\n".join(blocks) + "\n"
+    lines += [rf"\noindent{{\footnotesize {note.translate(_LATEX)}\par}}" for note in _notes(tables)]
+    return "\n".join(lines) + "\n"
 
 
 def html_page(tables: Sequence[Table]) -> str:
@@ -125,20 +117,21 @@ def html_page(tables: Sequence[Table]) -> str:
         beside = _beside(f"<b>{here}</b>" if entry.best else here, paper and f"<small>{paper}</small>")
         return f"<td>{beside}</td>"
 
-    blocks = []
+    def line(first: str, cells: Sequence[str]) -> str:
+        return f'<tr><th scope="row">{html.escape(first)}</th>{"".join(cells)}</tr>'
+
+    lines = [HEAD]
     for table in tables:
-        head = "".join(f'<th scope="col">{html.escape(column.title)}</th>' for column in table.columns)
-        body = "\n".join(
-            f'<tr><th scope="row">{html.escape(row.title)}</th>{"".join(_cells(cell, table, row))}</tr>'
-            for row in table.rows
-        )
-        notes = "\n".join(f"<li>{html.escape(note)}</li>" for note in table.notes)
-        blocks.append(
-            f'<section id="{html.escape(table.name)}">\n<h2>{html.escape(table.title)}</h2>\n<div><table>\n'
-            f"<thead><tr><th></th>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>\n"
-            f"<ul>\n{notes}\n</ul>\n</section>"
-        )
-    return "\n".join([HEAD, *blocks, "</body>\n</html>\n"])
+        columns = [f'<th scope="col">{html.escape(column.title)}</th>' for column in table.columns]
+        lines += [
+            f'<section id="{html.escape(table.name)}">',
+            f"<h2>{html.escape(table.title)}</h2>",
+            *("<div><table>", f"<thead><tr><td></td>{''.join(columns)}</tr></thead>", "<tbody>"),
+            *(line(row.title, _cells(cell, table, row)) for row in table.rows),
+            *("</tbody>", "</table></div>", "</section>"),
+        ]
+    notes = [f"<li>{html.escape(note)}</li>" for note in _notes(tables)]
+    return "\n".join([*lines, "<ul>", *notes, "</ul>", "</body>", "</html>", ""])
 
 
 FORMATS: Mapping[str, Callable[[Sequence[Table]], str]] = {
@@ -150,6 +143,11 @@ FORMATS: Mapping[str, Callable[[Sequence[Table]], str]] = {
 
 def _cells(cell: Callable[[Entry, Column], str], table: Table, row: Row) -> list[str]:
     return [cell(entry, column) for entry, column in zip(row.entries, table.columns, strict=True)]
+
+
+def _notes(tables: Sequence[Table]) -> list[str]:
+    """What several tables have in common is said once, below them."""
+    return list(dict.fromkeys(note for table in tables for note in table.notes))
 
 
 def _beside(here: str, paper: str) -> str:

@@ -160,7 +160,7 @@ def _measured(
         title,
         tuple(Column(m.heading, m.percent, digits=2 if m.percent or m is COST else 3) for _, m in columns),
         tuple(Row(row, tuple(column[row] for column in by_column)) for row in rows),
-        (LEGEND, *(["In percent."] if any(m.percent for _, m in columns) else []), RULE, *notes(used)),
+        (LEGEND, RULE, *notes(used)),
     )
 
 
