@@ -62,7 +62,7 @@ def test_all_tables(run, study):
 
 @pytest.mark.parametrize(("form", "begins"), [("latex", r"\begin{table*}"), ("html", "<!doctype html>")])
 def test_tables_are_written(run, study, tmp_path, form, begins):
-    file = tmp_path / "out.txt"
+    file = tmp_path / "new folder" / "out.txt"
     assert run("table", study, "--what", "more", "--format", form, "--out", file) == (
         0,
         f"2 tables of 8 cells: {file}\n",
@@ -118,6 +118,13 @@ def test_no_study(run, arguments, sentence, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=sentence):
         run(*arguments)
+
+
+def test_a_folder_is_not_a_file(run, study, tmp_path):
+    with pytest.raises(
+        UserError, match=r"--out .* is a folder; all tables go into one file, so name one in it"
+    ):
+        run("table", study, "--out", tmp_path)
 
 
 def test_a_dataset_that_was_not_measured(run, study):

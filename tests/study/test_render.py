@@ -29,9 +29,9 @@ def test_markdown(table):
         "|  | ECE, % ↓ | NLL ↓ | n |",
         "| --- | ---: | ---: | ---: |",
         "| smoothed | **9.10 ± 0.31 (3)** [9.24] | 0.500 (1) | 7,010 [7,010] |",
-        r"| a\|b & \<c> 5 % \$x_1\$ #2 {d} \\e ~ ^ \*f\* δ | – [3.69] | – | – |",
+        r"| a\|b & \<c> 5 % \$x_1\$ #2 {d} \\e \~ ^ \*f\* δ | – [3.69] | – | – |",
         "",
-        r"- a\|b & \<c> 5 % \$x_1\$ #2 {d} \\e ~ ^ \*f\* δ",
+        r"- a\|b & \<c> 5 % \$x_1\$ #2 {d} \\e \~ ^ \*f\* δ",
         "- said once",
     ]
 
@@ -71,11 +71,11 @@ def test_common_notes_are_said_once(form, table):
     assert form([table, table]).count("said once") == 1
 
 
-@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
-def test_real_tables(form):
-    text = form(ece(series("bert", [0.1, 0.1, 0.11]) + series("vat", [0.3, 0.3, 0.31])))
-    assert "10.33" in text  # bert's mean, which is bold
+@pytest.mark.parametrize(
+    ("name", "mark"),
+    [("markdown", "**10.33 ± 0.58 (3)**"), ("latex", r"\textbf{10.33 "), ("html", "<b>10.33 ±")],
+)
+def test_real_tables(name, mark):
+    text = FORMATS[name](ece(series("bert", [0.1, 0.1, 0.11]) + series("vat", [0.3, 0.3, 0.31])))
+    assert mark in text
     assert "[9.24]" in text
-    assert {"markdown": "**", "latex": r"\textbf", "html": "<b>"}[
-        {v: k for k, v in FORMATS.items()}[form]
-    ] in text

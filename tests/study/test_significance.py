@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import rankdata, wilcoxon
 
 from calibrant.errors import UserError
-from calibrant.study.significance import compare, holm, remarks, signed_rank
+from calibrant.study.significance import SignedRank, compare, holm, remarks, signed_rank
 from handmade_cells import make_cell, series
 
 
@@ -52,9 +52,8 @@ def test_effect_by_hand():
 
 
 def test_zeros_are_left_out_and_counted():
-    assert signed_rank([0, 1, 2, 0, 3]) == signed_rank([1, 2, 3]).__class__(0.25, 1.0, 2)
-    nothing = signed_rank([0.0, 0.0])
-    assert (nothing.p, nothing.effect, nothing.zeros) == (1, 0, 2)
+    assert signed_rank([0, 1, 2, 0, 3]) == SignedRank(p=0.25, effect=1.0, zeros=2)
+    assert signed_rank([0.0, 0.0]) == SignedRank(p=1.0, effect=0.0, zeros=2)
 
 
 def test_holm_by_hand():

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from calibrant.errors import UserError
+
 
 class What(StrEnum):
     """Which tables."""
@@ -50,11 +52,14 @@ def table(
     from calibrant.study.render import FORMATS
     from calibrant.study.tables import TABLES
 
+    if out is not None and out.is_dir():
+        raise UserError(f"--out {out} is a folder; all tables go into one file, so name one in it.")
     cells = read_cells(study)
     wanted = TABLES if what is What.all else [what.value]
     tables = [made for name in wanted for made in TABLES[name](cells)]
     text = FORMATS[format_](tables)
     if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
         write_text(out, text)
     if json_:
         typer.echo(json.dumps([asdict(made) for made in tables], ensure_ascii=False))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from calibrant.study.tables import Column, Entry, Row, Table
 
 MISSING = "–"
-_MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*<|$"})
+_MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*<|$~"})
 _LATEX = str.maketrans(
     {
         **{character: f"\\{character}" for character in "&%$#_{}"},
