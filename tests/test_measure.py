@@ -5,7 +5,7 @@ import zipfile
 import pytest
 
 from calibrant.errors import UserError
-from calibrant.measure import _texts, measure
+from calibrant.measure import _if_it_can_be_had, _texts, measure
 
 COLUMNS = ("text", "label")
 
@@ -72,3 +72,11 @@ def test_progress_names_what_is_done(run_copy, csv_file):
 def test_texts_in_train_and_test_both_are_counted(run_copy, trained):
     with pytest.warns(UserWarning, match=r"160 texts are both in file .*train.csv and in file .*train.csv"):
         measure(run_copy, str(trained.parent / "train.csv"))
+
+
+def test_unfamiliar_text_that_nobody_named_may_be_missing(places):
+    with pytest.warns(
+        UserWarning, match=r"Measured on familiar text only\. The test split of sst-2 could not"
+    ):
+        assert _if_it_can_be_had("sst-2", COLUMNS, None) is None
+    assert list(_if_it_can_be_had("banking77", COLUMNS, None).texts) == ["from files"]

@@ -1,5 +1,6 @@
 """Measure a run on test text and on text of another world, and keep what was found."""
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,15 +39,20 @@ def measure(
     dataset is measured on that dataset's own where they are not given."""
     classifier = load(path)
     config = classifier.run.config
+    own_ood = None
     columns = text_column or config.text_column, label_column or config.label_column
     if test is None:
         if config.dataset is None:
             raise UserError("--test is missing: name a labelled file with text that training has not seen.")
         test = config.dataset
-        ood = ood or pick("dataset", test, datasets()).ood
+        own_ood = pick("dataset", test, datasets()).ood
     test_texts = _texts(test, columns, config.source, labelled=True)
     _warn_of_overlap(classifier.run, test_texts)
-    ood_texts = None if ood is None else _texts(ood, columns, config.source, labelled=False)
+    ood_texts = None
+    if ood is not None:
+        ood_texts = _texts(ood, columns, config.source, labelled=False)
+    elif own_ood is not None:
+        ood_texts = _if_it_can_be_had(own_ood, columns, config.source)
     name = classifier.run.name
     test_prediction = classifier.prediction(test_texts, progress, f"test {name}")
     ood_prediction = None
@@ -73,6 +79,15 @@ def _warn_of_overlap(run: Run, test: Texts) -> None:
     except UserError:
         return
     warn_of_overlap(train, test)
+
+
+def _if_it_can_be_had(ood: str, columns: tuple[str, str], source: str | None) -> Texts | None:
+    """Nobody named it: what is measured on familiar text need not wait for it."""
+    try:
+        return _texts(ood, columns, source, labelled=False)
+    except UserError as reason:
+        warnings.warn(f"Measured on familiar text only. {reason}", stacklevel=3)
+        return None
 
 
 def _texts(name: str, columns: tuple[str, str], source: str | None, labelled: bool) -> Texts:

@@ -70,7 +70,7 @@ def hub(monkeypatch):
 
     def set_up(rows, features=None):
         data = datasets.Dataset.from_dict(rows, features=features)
-        monkeypatch.setattr(datasets, "load_dataset", lambda id, split: data)
+        monkeypatch.setattr(datasets, "load_dataset", lambda id, **choice: data)
 
     return set_up
 
@@ -80,12 +80,31 @@ def test_hub_with_class_ids(hub):
         {"body": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])}
     )
     hub({"body": ["a", "b", "c"], "label": [1, 0, 1]}, features)
-    assert HubSource("org/toy", text="body").read("train") == (["a", "b", "c"], ["yes", "no", "yes"])
+    assert HubSource("org/toy", text=("body",)).read("train") == (["a", "b", "c"], ["yes", "no", "yes"])
 
 
 def test_hub_with_names_and_with_empty_texts(hub):
     hub({"text": ["a", " ", None, "b"], "label_text": ["x", "y", "y", "z"]})
     assert HubSource("org/toy", label="label_text").read("train") == (["a", "b"], ["x", "z"])
+
+
+def test_hub_with_several_columns_of_text(hub):
+    hub({"title": ["a", "b", ""], "body": ["c", None, " "], "label": [3, 4, 5]})
+    assert HubSource("org/toy", text=("title", "body")).read("test") == (["a\nc", "b"], ["3", "4"])
+
+
+def test_hub_is_asked_for_the_part_of_the_repository(monkeypatch):
+    asked = []
+
+    def load_dataset(id, **choice):
+        asked.append((id, choice))
+        return datasets.Dataset.from_dict({"text": ["a"], "label": [7]})
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    HubSource("org/toy", folder="small", revision="refs/convert/parquet").read("all")
+    assert asked == [
+        ("org/toy", {"data_dir": "small", "revision": "refs/convert/parquet", "split": "all"}),
+    ]
 
 
 def test_hub_switched_off():

@@ -8,4 +8,5 @@ BANKING77 = Dataset(
     "Casanueva et al. (2020), Efficient Intent Detection with Dual Sentence Encoders",
     "CC-BY 4.0",
     (FolderSource("banking77"), HubSource("mteb/banking77", label="label_text")),
+    ood="yahoo",
 )

@@ -1,10 +1,11 @@
 """A dataset is declared data: names, citation, licence, and where its texts may come from."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from calibrant.data.files import fingerprint
 from calibrant.data.sources import FolderSource, Source, Unavailable
-from calibrant.data.splits import make_splits
+from calibrant.data.splits import draw, make_splits, part
 from calibrant.errors import UserError
 from calibrant.registry import pick
 from calibrant.types import Splits, Texts
@@ -20,6 +21,8 @@ class Dataset:
     sources: tuple[Source, ...]
     classes: tuple[str, ...] | None = None  # keep only these; None keeps all
     ood: str | None = None  # the dataset whose test split is another world to this one
+    sizes: Mapping[str, int] = field(default_factory=dict)  # of a split; drawn where a source has more
+    test_share: float | None = None  # of a dataset that is published in one piece
 
     def read(self, split: str, source: str | None = None) -> Texts:
         """The texts of ``train``, ``dev`` or ``test``.
@@ -48,19 +51,35 @@ class Dataset:
                 return source, self._keep(source, split)
             except Unavailable as reason:
                 reasons.append(str(reason))
+        whole = split if self.test_share is None else "all"
         folder = next((s.folder for s in self.sources if isinstance(s, FolderSource)), self.name)
         raise UserError(
             f"The {split} split of {self.name} could not be had ({'; '.join(reasons)}); "
-            f"put {split}.csv with columns text and label into $CALIBRANT_DATA/{folder}."
+            f"put {whole}.csv with columns text and label into $CALIBRANT_DATA/{folder}."
         )
 
     def _keep(self, source: Source, split: str) -> Texts:
-        texts, labels = source.read(split)
+        found = self._part(source, split)
         if self.classes is not None:
-            kept = [(t, y) for t, y in zip(texts, labels, strict=True) if y in self.classes]
+            rows = zip(found.texts, found.labels or (), strict=True)
+            kept = [(text, label) for text, label in rows if label in self.classes]
             if not kept:
                 raise UserError(
                     f"{source}: no {split} label is a class of {self.name}, such as {self.classes[0]!r}."
                 )
-            texts, labels = [t for t, _ in kept], [y for _, y in kept]
-        return Texts(texts, labels, str(source), fingerprint(texts, labels))
+            found = _texts([text for text, _ in kept], [label for _, label in kept], found.source)
+        return draw(found, self.sizes.get(split))
+
+    def _part(self, source: Source, split: str) -> Texts:
+        if self.test_share is None:
+            return _texts(*source.read(split), str(source))
+        if split == "dev":
+            raise Unavailable(f"{source} is in one piece")
+        whole = _texts(*source.read("all"), str(source))
+        train, test = part(whole, round(self.test_share * len(whole)))
+        share, chosen = (self.test_share, test) if split == "test" else (1 - self.test_share, train)
+        return replace(chosen, source=f"{source} ({100 * share:.0f} % of all, stratified)")
+
+
+def _texts(texts: list[str], labels: list[str], source: str) -> Texts:
+    return Texts(texts, labels, source, fingerprint(texts, labels))

@@ -48,7 +48,7 @@ def read_file(
             columns, rows = _READERS[path.suffix](path)
         except UnicodeDecodeError:
             with open(path, "rb") as file:
-                list(_decoded(file, str(path)))  # once more, for the line
+                list(decoded(file, str(path)))  # once more, for the line
             raise
         except OSError as error:
             raise UserError(f"{path} cannot be read ({error.strerror or error}).") from error
@@ -88,7 +88,7 @@ def read_file(
 
 def read_lines(stream: Iterable[bytes], name: str) -> list[str]:
     """One text a line, as a pipe gives them; ``name`` is what messages call the stream."""
-    texts = [line.rstrip("\r\n") for line in _decoded(stream, name)]
+    texts = [line.rstrip("\r\n") for line in decoded(stream, name)]
     for number, text in enumerate(texts, start=1):
         if not text.strip():
             raise UserError(f"{name}, line {number}: empty text; drop the line.")
@@ -97,7 +97,8 @@ def read_lines(stream: Iterable[bytes], name: str) -> list[str]:
     return texts
 
 
-def _decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
+def decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    """Lines as text; one that is not UTF-8 is named."""
     for number, line in enumerate(lines, start=1):
         try:
             yield line.decode("utf-8")

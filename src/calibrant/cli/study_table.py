@@ -1,0 +1,69 @@
+"""``calibrant study table``."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calibrant.errors import UserError
+
+
+class What(StrEnum):
+    """Which tables."""
+
+    ece = "ece"
+    nbaucc = "nbaucc"
+    ablation = "ablation"
+    datasets = "datasets"
+    more = "more"
+    all = "all"
+
+
+class Format(StrEnum):
+    """How they are written."""
+
+    markdown = "markdown"
+    latex = "latex"
+    html = "html"
+
+
+def table(
+    study: Annotated[Path, typer.Argument(help="The study's folder.")] = Path("runs/study-laptop"),
+    what: Annotated[
+        What,
+        typer.Option(help="ece has accuracy too; more: ranking, likelihood, training time."),
+    ] = What.all,
+    format_: Annotated[
+        Format, typer.Option("--format", help="How the tables are written.")
+    ] = Format.markdown,
+    out: Annotated[Path | None, typer.Option(help="Write them to this file [print them].")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON list of the numbers.")] = False,
+) -> None:
+    """Draw the paper's tables from what has been measured so far, beside what the paper prints.
+
+    Example:  calibrant study table runs/study-laptop --what ece --format latex --out ece.tex
+    """
+    from dataclasses import asdict
+
+    from calibrant.atomic import write_text
+    from calibrant.study.cells import read_cells
+    from calibrant.study.render import FORMATS
+    from calibrant.study.tables import TABLES
+
+    if out is not None and out.is_dir():
+        raise UserError(f"--out {out} is a folder; all tables go into one file, so name one in it.")
+    cells = read_cells(study)
+    wanted = TABLES if what is What.all else [what.value]
+    tables = [made for name in wanted for made in TABLES[name](cells)]
+    text = FORMATS[format_](tables)
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_text(out, text)
+    if json_:
+        typer.echo(json.dumps([asdict(made) for made in tables], ensure_ascii=False))
+    elif out is not None:
+        typer.echo(f"{len(tables)} tables of {len(cells)} cells: {out}")
+    else:
+        typer.echo(text, nl=False)

@@ -1,0 +1,40 @@
+"""Cells of a study with numbers of a test's own."""
+
+from calibrant.metrics import metrics
+from calibrant.study.cells import Cell, Key
+
+DATA = {
+    "train": {"n": 7010, "source": "files here", "fingerprint": "a"},
+    "dev": {"n": 1753, "source": "files here (20 % of train, stratified)", "fingerprint": "b"},
+    "test": {"n": 5833, "source": "files here", "fingerprint": "c", "classes": 15, "words": 238.6},
+    "ood": {"n": 1699, "source": "files there", "fingerprint": "d", "classes": None, "words": 9.4},
+}
+
+
+def make_cell(
+    method="bert", seed=0, dataset="20ng-15", variant="", *, data=DATA, config=None, seconds=10.0, **numbers
+):
+    """Every metric is 0.5 but those that are named: ``ece=0.1``, ``misclassification={"auroc": 0.9}``."""
+    kinds = {"classification": {}, "detection": {}}
+    for metric in metrics().values():
+        kinds[metric.kind][metric.name] = 0.5
+    found = kinds["classification"] | {
+        group: None if numbers.get(group, {}) is None else kinds["detection"] | numbers.pop(group, {})
+        for group in ("misclassification", "ood")
+    }
+    return Cell(
+        key=Key(dataset, method, seed, variant),
+        fingerprint="f",
+        metrics=found | numbers,
+        objective={"name": method},
+        config={"model": "minilm", "epochs": 5} if config is None else config,
+        training={"seconds": seconds},
+        data=data,
+        versions={},
+        machine="this one",
+    )
+
+
+def series(method, values, name="ece", **more):
+    """A cell for each value, with seeds 0, 1, …"""
+    return [make_cell(method, seed, **{name: value}, **more) for seed, value in enumerate(values)]
