@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from calibrant.evaluation import evaluate
     from calibrant.fitting import fit
     from calibrant.prediction import Classifier, load
+    from calibrant.reference import answer_dev
     from calibrant.training import CalibratedTrainer
     from calibrant.types import Decision, Prediction
 
@@ -31,6 +32,7 @@ __all__ = [
     "Prediction",
     "RunConfig",
     "UserError",
+    "answer_dev",
     "calibrate",
     "evaluate",
     "fit",
@@ -44,6 +46,7 @@ _HOME = {
     "Prediction": "types",
     "RunConfig": "config",
     "UserError": "errors",
+    "answer_dev": "reference",
     "calibrate": "calibration",
     "evaluate": "evaluation",
     "fit": "fitting",
