@@ -89,6 +89,27 @@ def test_coverage_of_each_class(method):
     assert np.mean(hits[False], axis=0)[0] < 0.85
 
 
+def test_the_label_itself_is_better_not_counted():
+    """At equal coverage, sets are smaller than with it counted in full, or (as published) in random part."""
+    size = {"none": [], "part": [], "all": []}
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        p, y = simulated(rng, 3500, classes=15, sharpness=3)
+        best = p == p.max(axis=1, keepdims=True)
+        u = rng.random((len(p), 1))
+        for counted, s in (
+            ("none", aps_scores(p)),
+            ("part", np.where(best, 0, aps_scores(p) + u * p)),
+            ("all", np.where(best, 0, aps_scores(p) + p)),
+        ):
+            q = conformal_quantile(s[np.arange(1500), y[:1500]], 0.9)
+            members = s[1500:] <= q
+            assert members[np.arange(2000), y[1500:]].mean() == pytest.approx(0.9, abs=0.04)
+            size[counted].append(members.sum(axis=1).mean())
+    assert np.mean(size["none"]) < 0.97 * np.mean(size["part"])
+    assert np.mean(size["none"]) < 0.90 * np.mean(size["all"])
+
+
 @pytest.mark.parametrize("per_class", [False, True])
 @pytest.mark.parametrize("method", SCORES)
 def test_more_coverage_adds_labels_and_no_set_is_empty(method, per_class):

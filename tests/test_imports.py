@@ -17,7 +17,7 @@ ORDER = (
     *("data", "models", "objectives", "training", "artifact", "inference", "calibrators"),
     *("dev", "conformal"),
     *("prediction", "metrics", "evaluation", "fitting", "calibration", "report", "measure", "demo"),
-    *("reference",),
+    *("reference", "drift", "monitoring"),
     *("study", "cli"),
 )
 MODULES = sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "__init__.py"})  # that one names all, and loads none

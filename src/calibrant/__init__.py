@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from calibrant.errors import UserError
     from calibrant.evaluation import evaluate
     from calibrant.fitting import fit
+    from calibrant.monitoring import monitor
     from calibrant.prediction import Classifier, load
     from calibrant.reference import answer_dev
     from calibrant.training import CalibratedTrainer
@@ -37,6 +38,7 @@ __all__ = [
     "evaluate",
     "fit",
     "load",
+    "monitor",
 ]
 
 _HOME = {
@@ -51,6 +53,7 @@ _HOME = {
     "evaluate": "evaluation",
     "fit": "fitting",
     "load": "prediction",
+    "monitor": "monitoring",
 }
 
 
