@@ -59,7 +59,7 @@ def remove_calibrator(path: Path | str) -> None:
 
 
 def dev_texts(run: Run, dev: str | None, columns: tuple[str, str]) -> Texts:
-    """The labelled file ``dev``, or else the run's own dev texts."""
+    """A labelled file, or the run's own dev texts; text that training saw too is warned of."""
     try:
         own = load_again(run.config, run.record["data"])
     except UserError as reason:
