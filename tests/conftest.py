@@ -47,6 +47,12 @@ def corpus(n: int, seed: int = 0) -> list[tuple[str, str]]:
     return list(rows.items())
 
 
+def noisy_corpus(n: int, seed: int = 0) -> list[tuple[str, str]]:
+    """The same with one label in ten drawn at random, for what needs a model that errs."""
+    rng = random.Random(seed)
+    return [(text, rng.choice(list(WORDS)) if rng.random() < 0.1 else y) for text, y in corpus(n, seed)]
+
+
 def tiny_tokenizer() -> PreTrainedTokenizerFast:
     words = SPECIAL + FILLER + UNFAMILIAR + [word for words in WORDS.values() for word in words]
     tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))

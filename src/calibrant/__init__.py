@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from calibrant.errors import UserError
     from calibrant.evaluation import evaluate
     from calibrant.fitting import fit
+    from calibrant.monitoring import monitor
     from calibrant.prediction import Classifier, load
+    from calibrant.reference import answer_dev
     from calibrant.training import CalibratedTrainer
     from calibrant.types import Decision, Prediction
 
@@ -31,10 +33,12 @@ __all__ = [
     "Prediction",
     "RunConfig",
     "UserError",
+    "answer_dev",
     "calibrate",
     "evaluate",
     "fit",
     "load",
+    "monitor",
 ]
 
 _HOME = {
@@ -44,10 +48,12 @@ _HOME = {
     "Prediction": "types",
     "RunConfig": "config",
     "UserError": "errors",
+    "answer_dev": "reference",
     "calibrate": "calibration",
     "evaluate": "evaluation",
     "fit": "fitting",
     "load": "prediction",
+    "monitor": "monitoring",
 }
 
 

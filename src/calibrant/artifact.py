@@ -5,6 +5,7 @@
       members/2/ …     the other members of an ensemble, each a run of its own
       calibrant.json   method, settings, data, versions, calibrator, threshold: the record
       metrics.json     what evaluate last measured, and on what
+      dev.safetensors  what it answers on dev, once sets or monitor asked
       README.md        model card
       checkpoints/     while training; a killed run resumes from the last
 

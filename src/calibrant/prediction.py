@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 import calibrant.models  # noqa: F401  so that transformers knows our own architectures when a run is loaded
-from calibrant import artifact
+from calibrant import artifact, dev
 from calibrant.calibrators import Calibrator, from_state
+from calibrant.conformal import SetRule, fit_sets
 from calibrant.data.encode import encode, pad
 from calibrant.data.splits import check_labels
 from calibrant.errors import UserError
@@ -75,7 +76,10 @@ class Classifier:
         self, texts: Sequence[str], progress: Progress | None = None, label: str = "predict"
     ) -> NDArray[np.floating]:
         """Class probabilities, (n, K): the calibrator's, where the run has one."""
-        logits = self.logits(texts, progress, label)
+        return self.probabilities(self.logits(texts, progress, label))
+
+    def probabilities(self, logits: NDArray[np.float64]) -> NDArray[np.floating]:
+        """What the run makes of logits, (n, K): the calibrator's, where it has one."""
         probabilities: NDArray[np.floating] = (
             softmax(logits, axis=1) if self.calibrator is None else self.calibrator.probabilities(logits)
         )
@@ -109,6 +113,30 @@ class Classifier:
             abstain = threshold is not None and bool(row[best] < threshold)
             decisions.append(Decision(self.label_names[best], float(row[best]), abstain, probabilities))
         return decisions
+
+    def predict_set(
+        self,
+        texts: Sequence[str],
+        coverage: float = 0.9,
+        method: str = "lac",
+        per_class: bool = False,
+        progress: Progress | None = None,
+    ) -> list[list[str]]:
+        """The labels that a text may have, most probable first: the true one is among them for ``coverage``
+        of the texts like those of dev. ``method`` is "lac" (smallest sets) or "aps" (larger where unsure).
+        """
+        rule = self.set_rule(coverage, method, per_class)
+        return rule.labels(self.predict_proba(texts, progress), self.label_names)
+
+    def set_rule(self, coverage: float = 0.9, method: str = "lac", per_class: bool = False) -> SetRule:
+        """Which labels are in a set, from what the run answered on dev."""
+        kept = dev.read(self.run)
+        if kept is None:
+            raise UserError(
+                f"{self.run.path} keeps no answers on dev yet, which sets are fitted on; call "
+                "`calibrant.answer_dev(classifier)` first, once."
+            )
+        return fit_sets(self.probabilities(kept.logits), kept.labels, coverage, method, per_class)
 
     def prediction(
         self, texts: Texts, progress: Progress | None = None, label: str = "predict"

@@ -9,7 +9,7 @@ COMMANDS = [command.name for command in app.registered_commands]
 
 
 def test_the_commands():
-    assert {"demo", "train", "evaluate", "calibrate", "predict", "list"} <= set(COMMANDS)
+    assert {"demo", "train", "evaluate", "calibrate", "predict", "monitor", "list"} <= set(COMMANDS)
 
 
 def test_help_names_every_command_and_where_to_start(command):

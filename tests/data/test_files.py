@@ -71,6 +71,13 @@ def test_labels_are_read_only_where_they_are_wanted(csv_file):
     assert message(path, labelled=True) == ", line 3: empty label in column 'label'; fill it or drop it."
 
 
+def test_labels_where_they_are_there(csv_file):
+    both = csv_file("both.csv", [("a card", "billing")])
+    assert read_file(both, labelled=None).labels == ["billing"]
+    assert read_file(csv_file("bare.csv", [("a card",)], ("text",)), labelled=None).labels is None
+    assert message(csv_file("gap.csv", [("a card", "")]), labelled=None).startswith(", line 2: empty label")
+
+
 def test_other_columns_may_be_named(csv_file):
     path = csv_file("own.csv", [("7", "refund", "billing")], header=("id", "body", "queue"))
     read = read_file(path, "body", "queue", labelled=True)

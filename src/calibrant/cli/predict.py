@@ -23,19 +23,50 @@ def predict(
     threshold: Annotated[
         float | None, typer.Option(min=0, max=1, help="Abstain below this confidence [never].")
     ] = None,
+    set_: Annotated[
+        float | None,
+        typer.Option("--set", help="Add the labels that hold the true one for this share of texts, as 0.9."),
+    ] = None,
+    set_method: Annotated[
+        str | None, typer.Option(help="lac: smallest sets; aps: larger where unsure [lac].")
+    ] = None,
+    set_per_class: Annotated[
+        bool, typer.Option("--set-per-class", help="That share for each class, not over all texts.")
+    ] = False,
+    dev: Annotated[
+        str | None,
+        typer.Option(help="Labelled file to fit the sets on, columns as in training [the run's dev texts]."),
+    ] = None,
 ) -> None:
     """Classify texts: one JSON object a line, with label, confidence, abstain and probabilities.
+
+    With --set also `set`: the labels that the text may have, the most probable first.
 
     Example:  calibrant predict runs/tickets --text "My card was swallowed"
     """
     if (file is None) == (not text):
         raise UserError("Give either a FILE (or - for standard input) or --text.")
+    if set_ is None:
+        for option, given in (
+            ("--set-method", set_method),
+            ("--set-per-class", set_per_class or None),
+            ("--dev", dev),
+        ):
+            if given is not None:
+                raise UserError(f"{option} goes with --set; add, for instance, --set 0.9.")
     from calibrant.cli.console import working
 
     with working() as progress:
+        import numpy as np
+
+        from calibrant.conformal import check_request
         from calibrant.data.files import read_file, read_lines
         from calibrant.prediction import load
+        from calibrant.reference import answer_dev
 
+        method = "lac" if set_method is None else set_method
+        if set_ is not None:
+            check_request(set_, method)
         classifier = load(run)
         if text:
             texts = text
@@ -43,6 +74,15 @@ def predict(
             texts = read_lines(sys.stdin.buffer, "standard input")
         else:
             texts = list(read_file(file or "", text_column or classifier.run.config.text_column).texts)
+        rule = None
+        if set_ is not None:
+            answer_dev(classifier, dev, progress)
+            rule = classifier.set_rule(set_, method, set_per_class)
         decisions = classifier.predict(texts, threshold=threshold, progress=progress)
-    for decision in decisions:
-        typer.echo(json.dumps(asdict(decision), ensure_ascii=False))
+    rows = [asdict(decision) for decision in decisions]
+    if rule is not None:
+        probabilities = np.array([list(decision.probabilities.values()) for decision in decisions])
+        for row, labels in zip(rows, rule.labels(probabilities, classifier.label_names), strict=True):
+            row["set"] = labels
+    for row in rows:
+        typer.echo(json.dumps(row, ensure_ascii=False))

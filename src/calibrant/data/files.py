@@ -23,7 +23,7 @@ def fingerprint(texts: Sequence[str], labels: Sequence[str] | None) -> str:
 
 
 def read_file(
-    path: Path | str, text_column: str = "text", label_column: str = "label", labelled: bool = False
+    path: Path | str, text_column: str = "text", label_column: str = "label", labelled: bool | None = False
 ) -> Texts:
     """Read texts and, where they are asked for, labels.
 
@@ -32,7 +32,7 @@ def read_file(
             ``datasets.Dataset.save_to_disk``.
         text_column: must be there.
         label_column: must be there if ``labelled``; otherwise it is not looked at, and labels are None.
-        labelled: whether labels are wanted.
+        labelled: whether labels are wanted; None: where the column is there.
     """
     path = Path(path)
     if not path.exists():
@@ -59,6 +59,8 @@ def read_file(
             f"{path}: no column {text_column!r}; its columns are {', '.join(columns)}. "
             "Name the one that holds the text with --text-column."
         )
+    if labelled is None:
+        labelled = label_column in columns
     if labelled and label_column not in columns:
         raise UserError(
             f"{path}: no column {label_column!r}; its columns are {', '.join(columns)}. "

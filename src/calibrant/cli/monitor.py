@@ -1,0 +1,95 @@
+"""``calibrant monitor``."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from calibrant.drift import Interval
+    from calibrant.monitoring import Monitored
+
+MOVED = 3
+"""The exit code that stops a pipeline: neither success nor a user's mistake."""
+
+
+def monitor(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    file: Annotated[str, typer.Argument(help="New texts, in a file as for training; labels are optional.")],
+    level: Annotated[
+        float, typer.Option(help="How often chance alone may say that it moved; intervals are of 1 − level.")
+    ] = 0.01,
+    tolerance: Annotated[
+        float, typer.Option(help="How far, as a share of texts, is not worth an alarm.")
+    ] = 0.1,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column that holds the text [as in training].")
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="Column that holds the label [as in training, if it is there].")
+    ] = None,
+    dev: Annotated[
+        str | None,
+        typer.Option(help="Labelled file to compare with, columns as in training [the run's dev texts]."),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Tell whether new text is still like dev's to a run; exit code 3 if it has moved.
+
+    Example:  calibrant monitor runs/tickets this-week.csv && echo "still familiar"
+    """
+    from calibrant.cli.console import working
+
+    with working() as progress:
+        from calibrant.monitoring import monitor as compare
+
+        found = compare(run, file, dev, level, tolerance, text_column, label_column, progress)
+    if json_:
+        typer.echo(json.dumps({"run": str(run), **asdict(found)}, ensure_ascii=False))
+    else:
+        typer.echo(_told(found))
+    if found.moved:
+        raise typer.Exit(MOVED)
+
+
+def _told(found: "Monitored") -> str:
+    from calibrant.cli.tables import plain_table
+
+    then, now = found.then, found.now
+    rows = [
+        ("texts", then.texts["n"], now.texts["n"]),
+        ("mean confidence", f"{100 * then.confidence:.1f} %", f"{100 * now.confidence:.1f} %"),
+        ("accuracy, expected", None, _shown(found.expected_accuracy)),
+        ("accuracy, measured", _shown(then.accuracy), _shown(now.accuracy)),
+        ("ECE", _shown(then.ece), _shown(now.ece)),
+        ("abstained", _shown(then.abstained), _shown(now.abstained)),
+        ("wrong among the answered", _shown(then.risk), _shown(now.risk)),
+    ]
+    known = [row for row in rows if row[1:] != (None, None)]
+    lines = [
+        f"then: {then.texts['source']}; now: {now.texts['source']}",
+        plain_table([dict(zip(("", "then", "now"), row, strict=True)) for row in known]),
+    ]
+    if found.unseen_labels:
+        lines.append(f"labels that training never saw, counted as wrong: {found.unseen_labels}")
+    for what, shift in (
+        ("confidence, distance", found.confidence_shift),
+        ("accuracy beyond what was expected", found.gap_shift),
+    ):
+        if shift is not None:
+            by, tolerance = 100 * shift.distance, 100 * found.tolerance
+            lines.append(f"{what}: {by:.1f} % (tolerance {tolerance:g} %), p = {shift.p:.2g}")
+    if found.moved:
+        lines.append(f"MOVED (level {found.level:g}): do not rely on the accuracy that is expected.")
+    else:
+        lines.append(f"not moved (level {found.level:g})")
+    return "\n".join(lines)
+
+
+def _shown(interval: "Interval | None") -> str | None:
+    if interval is None:
+        return None
+    value, low, high = (100 * x for x in (interval.value, interval.low, interval.high))
+    return f"{value:.1f} % ({low:.1f}–{high:.1f})"

@@ -1,0 +1,194 @@
+"""``calibrant monitor``: then and now, and an exit code that can stop a pipeline."""
+
+import json
+import random
+import shutil
+
+import numpy as np
+import pytest
+
+import calibrant
+from calibrant.metrics import expected_calibration_error
+from conftest import UNFAMILIAR, WORDS, corpus, make_text, noisy_corpus
+
+RULE = {  # as `calibrant threshold` stores it
+    "rule": {"threshold": 0.75, "score": None, "cut": None},
+    "promise": {"risk": 0.2, "ood_rate": None, "confidence": 0.95},
+    "learnt_on": {"dev": {"n": 200, "source": "file dev.csv", "fingerprint": ""}, "ood": None},
+    "dev": {"threshold": 0.75, "coverage": 0.5, "risk": 0.04, "turned_away": 0.0},
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, trained, csv_file):
+    """The user's directory, with a run, and texts like and unlike those it knows."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(trained, "run")
+    csv_file("dev.csv", noisy_corpus(200, seed=21))
+    csv_file("new.csv", [(text,) for text, _ in corpus(150, seed=22)], ("text",))
+    csv_file("labelled.csv", noisy_corpus(150, seed=23))
+    rng = random.Random(0)
+    odd = [make_text(UNFAMILIAR, rng) for _ in range(150)]
+    csv_file("odd.csv", [(text,) for text in odd], ("text",))
+    csv_file("odder.csv", [(text, "stars") for text in odd])
+    csv_file("shuffled.csv", [(text, rng.choice(list(WORDS))) for text, _ in corpus(150, seed=24)])
+    return tmp_path
+
+
+def monitored(command, *arguments):
+    code, out, err = command("monitor", "run", *arguments, "--json")
+    assert code in (0, 3), err
+    found = json.loads(out)
+    assert found["moved"] == (code == 3)
+    return found
+
+
+def test_familiar_text_without_labels(command, here):
+    found = monitored(command, "new.csv", "--dev", "dev.csv")
+    assert not found["moved"]
+    assert (found["run"], found["level"], found["tolerance"]) == ("run", 0.01, 0.1)
+    assert found["then"]["texts"]["source"] == "file dev.csv"
+    assert found["now"]["texts"] | {"fingerprint": ""} == {
+        "n": 150,
+        "source": "file new.csv",
+        "fingerprint": "",
+    }
+    assert found["confidence_shift"]["p"] > 0.01
+    assert found["gap_shift"] is found["unseen_labels"] is None
+    assert {key for key, value in found["now"].items() if value is None} == {
+        "accuracy",
+        "ece",
+        "abstained",
+        "risk",
+    }
+    confidence = calibrant.load("run").predict_proba([text for text, _ in corpus(150, seed=22)]).max(axis=1)
+    assert found["now"]["confidence"] == pytest.approx(confidence.mean())
+    gap = found["then"]["accuracy"]["value"] - found["then"]["confidence"]
+    assert found["expected_accuracy"]["value"] == pytest.approx(found["now"]["confidence"] + gap)
+
+
+def test_unfamiliar_text_without_labels(command, here):
+    found = monitored(command, "odd.csv", "--dev", "dev.csv")
+    assert found["moved"]
+    assert found["confidence_shift"]["distance"] > 0.2
+    assert found["now"]["confidence"] < found["then"]["confidence"]
+    patient = monitored(command, "odd.csv", "--tolerance", 0.9)
+    assert not patient["moved"]
+    assert patient["confidence_shift"] == found["confidence_shift"]  # against the dev texts that are kept
+
+
+def test_the_runs_own_dev_texts_are_what_it_is_compared_with(command, here):
+    found = monitored(command, "new.csv")
+    record = json.loads((here / "run" / "calibrant.json").read_text())
+    assert found["then"]["texts"] == record["data"]["dev"]
+
+
+def test_labels_tell_more(command, here):
+    found = monitored(command, "labelled.csv", "--dev", "dev.csv")
+    assert not found["moved"]
+    p = calibrant.load("run").predict_proba([text for text, _ in noisy_corpus(150, seed=23)])
+    labels = np.array([sorted(WORDS).index(label) for _, label in noisy_corpus(150, seed=23)])
+    accuracy, ece = found["now"]["accuracy"], found["now"]["ece"]
+    assert accuracy["value"] == pytest.approx((p.argmax(axis=1) == labels).mean())
+    assert ece["value"] == pytest.approx(expected_calibration_error(p, labels))
+    assert accuracy["low"] < accuracy["value"] < accuracy["high"]
+    expected = found["expected_accuracy"]
+    assert expected["low"] < accuracy["value"] < expected["high"]
+    assert found["unseen_labels"] == 0
+
+
+def test_confidence_as_ever_and_answers_wrong(command, here):
+    found = monitored(command, "shuffled.csv", "--dev", "dev.csv")
+    assert found["moved"]
+    assert found["confidence_shift"]["p"] > 0.005
+    assert found["gap_shift"]["distance"] < -0.3
+    assert found["gap_shift"]["p"] < 0.005
+
+
+def test_labels_that_training_never_saw_are_drift_and_no_mistake(command, here):
+    found = monitored(command, "odder.csv", "--dev", "dev.csv")
+    assert found["moved"]
+    assert found["unseen_labels"] == 150
+    assert found["now"]["accuracy"]["value"] == 0
+    out = command("monitor", "run", "odder.csv")[1]
+    assert "labels that training never saw, counted as wrong: 150" in out
+
+
+def test_other_columns(command, here, csv_file):
+    csv_file("own.csv", noisy_corpus(150, seed=23), ("body", "queue"))
+    columns = ("--text-column", "body", "--label-column", "queue")
+    same = monitored(command, "labelled.csv")
+    found = monitored(command, "own.csv", *columns)
+    assert found["now"]["accuracy"] == same["now"]["accuracy"]
+    assert monitored(command, "own.csv", "--text-column", "body")["now"]["accuracy"] is None
+
+
+def test_the_runs_own_rule(command, here):
+    record = json.loads((here / "run" / "calibrant.json").read_text())
+    (here / "run" / "calibrant.json").write_text(json.dumps(record | {"threshold": RULE}))
+    found = monitored(command, "labelled.csv", "--dev", "dev.csv")
+    decisions = calibrant.load("run").predict([text for text, _ in noisy_corpus(150, seed=23)])
+    answered = [
+        decision.label == label
+        for decision, (_, label) in zip(decisions, noisy_corpus(150, seed=23), strict=True)
+        if not decision.abstain
+    ]
+    assert found["now"]["abstained"]["value"] == pytest.approx(1 - len(answered) / 150)
+    assert found["now"]["risk"]["value"] == pytest.approx(1 - np.mean(answered))
+    assert found["then"]["abstained"]["value"] == 0.5
+    assert found["then"]["risk"]["value"] == 0.04
+    assert found["then"]["risk"]["high"] > 0.1  # 4 of 100
+    assert monitored(command, "new.csv")["now"]["risk"] is None
+    out = command("monitor", "run", "labelled.csv")[1]
+    assert "abstained" in out
+    assert "wrong among the answered" in out
+
+
+def test_what_people_read(command, here):
+    code, out, _ = command("monitor", "run", "new.csv", "--dev", "dev.csv")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == "then: file dev.csv; now: file new.csv"
+    assert lines[-1] == "not moved (level 0.01)"
+    assert lines[-2].startswith("confidence, distance: ")
+    assert "(tolerance 10 %), p = " in lines[-2]
+    assert "ECE" in out  # of dev
+    assert "abstained" not in out  # the run has no rule
+    code, out, _ = command("monitor", "run", "shuffled.csv", "--level", 0.05)
+    assert code == 3
+    lines = out.splitlines()
+    assert lines[-1] == "MOVED (level 0.05): do not rely on the accuracy that is expected."
+    assert lines[-2].startswith("accuracy beyond what was expected: -")
+
+
+# A command and the sentence that it gets; an ellipsis stands for the rest of it.
+MISTAKES = {
+    "monitor nowhere new.csv": "nowhere is not a run: it has no calibrant.json. Train one with …",
+    "monitor run no.csv": "No file 'no.csv'; check the path.",
+    "monitor run new.csv --dev no.csv": "No file 'no.csv'; check the path.",
+    "monitor run new.csv --level 0": "--level must lie between 0 and 1, both excluded, got 0.",
+    "monitor run new.csv --level 5": "--level must lie between 0 and 1, both excluded, got 5.",
+    "monitor run new.csv --tolerance 10": "--tolerance must be 0 or more and below 1, got 10.",
+    "monitor run new.csv --tolerance -0.1": "--tolerance must be 0 or more and below 1, got -0.1.",
+    "monitor run new.csv --label-column queue": (
+        "new.csv: no column 'queue'; its columns are text. Name the one that holds the label with …"
+    ),
+    "monitor run new.csv --text-column body": (
+        "new.csv: no column 'body'; its columns are text. Name the one that holds the text with …"
+    ),
+    "monitor run gap.csv": "gap.csv, line 2: empty label in column 'label'; fill it or drop it.",
+    "monitor run new.csv --dev odder.csv": "file odder.csv: label 'stars' is not among the 3 labels …",
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_mistake_gets_one_sentence(line, here, csv_file, command):
+    csv_file("gap.csv", [("a card", "")])
+    code, out, err = command(*line.split())
+    assert (code, out) == (2, "")
+    (told,) = err.strip("\n").split("\n")
+    sentence, expected = told.removeprefix("calibrant: "), MISTAKES[line]
+    if expected.endswith("…"):
+        assert sentence.startswith(expected.removesuffix("…").rstrip())
+    else:
+        assert sentence == expected
