@@ -44,7 +44,7 @@ def calibrate(
     classifier = load(path)
     config = classifier.run.config
     columns = text_column or config.text_column, label_column or config.label_column
-    texts = _dev_texts(classifier.run, dev, columns)
+    texts = dev_texts(classifier.run, dev, columns)
     labels = classifier.class_ids(texts)
     logits = classifier.logits(texts.texts, progress, "dev")
     fitted = calibrator.fit(logits, labels)
@@ -58,7 +58,8 @@ def remove_calibrator(path: Path | str) -> None:
     load_run(path).calibrated(None, None)
 
 
-def _dev_texts(run: Run, dev: str | None, columns: tuple[str, str]) -> Texts:
+def dev_texts(run: Run, dev: str | None, columns: tuple[str, str]) -> Texts:
+    """A labelled file, or the run's own dev texts; text that training saw too is warned of."""
     try:
         own = load_again(run.config, run.record["data"])
     except UserError as reason:
