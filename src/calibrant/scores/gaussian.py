@@ -38,9 +38,9 @@ def shrunk_covariance(centred: Floats) -> Floats:
     return np.asarray((1 - rho) * s + rho * scale * np.eye(h))
 
 
-def whitening(centred: Floats) -> Floats:
+def whitening(covariance: Floats) -> Floats:
     """W (h, h) with W·Wᵀ = Σ⁻¹, so that distances by Σ are plain distances of x·W."""
-    variances, directions = np.linalg.eigh(shrunk_covariance(centred))
+    variances, directions = np.linalg.eigh(covariance)
     if variances[0] <= 0:
         raise UserError(
             "The training texts of each class all have the same features, so that there is no spread to "

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from calibrant.scores.base import FeatureScore, Floats, Integers
-from calibrant.scores.gaussian import class_means, squared_distances, whitening
+from calibrant.scores.gaussian import class_means, shrunk_covariance, squared_distances, whitening
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class Mahalanobis(FeatureScore):
 
     def _fit(self, features: Floats, labels: Integers) -> Self:
         means, own = class_means(features, labels)
-        return replace(self, means=means, w=whitening(features - own))
+        return replace(self, means=means, w=whitening(shrunk_covariance(features - own)))
 
     def _score(self, features: Floats) -> Floats:
         assert self.means is not None

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from calibrant.scores.base import FeatureScore, Floats, Integers
-from calibrant.scores.gaussian import class_means, squared_distances, whitening
+from calibrant.scores.gaussian import class_means, shrunk_covariance, squared_distances, whitening
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,6 +15,10 @@ class RelativeMahalanobis(FeatureScore):
     same of a single Gaussian μ_0, Σ_0 of all training texts.
 
     What makes a text unusual without making it less of a class is in both, and cancels.
+
+    Σ_0 = Σ + B, with B the covariance of the class means; that is the covariance of all texts, but for the
+    shrinkage, which is that of Σ. Were each shrunk by itself, Σ_0 could be the smaller in some direction, and
+    text the more familiar the farther it lies there.
     """
 
     name: ClassVar[str] = "relative-mahalanobis"
@@ -30,9 +34,9 @@ class RelativeMahalanobis(FeatureScore):
     def _fit(self, features: Floats, labels: Integers) -> Self:
         means, own = class_means(features, labels)
         mean = features.mean(axis=0, keepdims=True)
-        return replace(
-            self, means=means, w=whitening(features - own), mean=mean, w_all=whitening(features - mean)
-        )
+        sigma = shrunk_covariance(features - own)
+        between = (own - mean).T @ (own - mean) / len(own)
+        return replace(self, means=means, w=whitening(sigma), mean=mean, w_all=whitening(sigma + between))
 
     def _score(self, features: Floats) -> Floats:
         assert self.means is not None
