@@ -24,8 +24,7 @@ Floats = NDArray[np.floating]
 Flags = NDArray[np.bool_]
 
 HIGHEST_LOG_ODDS = 12.0  # a confidence of 0.999994: over-confident models crowd up there
-STEPS = 120
-START_EVERY = 10
+STEPS = 60
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Selection:
 
 
 def grid(classes: int) -> Floats:
-    """Thresholds from the strictest to 0, (121,), the same for all data of as many classes.
+    """Thresholds from the strictest to 0, (61,), the same for all data of as many classes.
 
     They lie evenly in log-odds, from 12 down to those of a guess, 1/K; the last is 0 and answers everything.
     """
@@ -79,10 +78,10 @@ def select(confidence: Floats, wrong: Flags, risk: float, level: float, classes:
 
     which is at most δ' just where the Clopper–Pearson bound of level 1 − δ' is at most ``risk``. To test the
     grid from strict to lax with all of δ = 1 − level, up to the first H_t that is not rejected, would end at
-    once: the strictest thresholds answer too few texts to prove anything. So δ is split evenly over 13
-    starts, every tenth threshold, and what a rejected H_t was tested with passes on to the next:
+    once: the strictest thresholds answer too few texts to prove anything. So each of the 61 starts with an
+    equal share of δ, and what a rejected H_t was tested with passes on to the next:
 
-        level_t = own_t + level_{t−1} if H_{t−1} was rejected, own_t otherwise
+        δ_t = δ/61 + δ_{t−1} if H_{t−1} was rejected, δ/61 otherwise
 
     (the fallback procedure, Wiens 2003). The chance that any true H_t is rejected is then at most δ, however
     the p-values hang together, and whether or not risk falls with confidence.
@@ -97,33 +96,31 @@ def select(confidence: Floats, wrong: Flags, risk: float, level: float, classes:
     Returns:
         None where no threshold can be shown to keep the promise.
 
-    >>> select(np.full(300, 0.9), np.zeros(300, dtype=bool), risk=0.02, level=0.95, classes=3)
-    Selection(threshold=0.0, answered=300, wrong=0)
+    >>> select(np.full(400, 0.9), np.zeros(400, dtype=bool), risk=0.02, level=0.95, classes=3)
+    Selection(threshold=0.0, answered=400, wrong=0)
     >>> select(np.full(100, 0.9), np.zeros(100, dtype=bool), risk=0.02, level=0.95, classes=3)
     """
     selections = _selections(confidence, wrong, classes)
     p = binom.cdf([s.wrong for s in selections], [s.answered for s in selections], risk)
-    share = (1 - level) / len(selections[::START_EVERY])
-    found, delta = None, 0.0
-    for i, selection in enumerate(selections):
-        if i % START_EVERY == 0:
-            delta += share
-        if p[i] <= delta:
-            found = selection
-        else:
-            delta = 0.0
+    found, passed_on = None, 0.0
+    for selection, p_t in zip(selections, p, strict=True):
+        delta_t = (1 - level) / len(selections) + passed_on
+        rejected = p_t <= delta_t
+        passed_on = delta_t if rejected else 0.0
+        found = selection if rejected else found
     return found
 
 
 def smallest_risk(confidence: Floats, wrong: Flags, level: float, classes: int) -> tuple[float, Selection]:
-    """The smallest risk that ``select`` could promise, and the start that proves it.
+    """The smallest risk that ``select`` could promise, and the threshold that proves it.
 
-    The bounds of all starts hold together with confidence ``level``, so the smallest may be picked.
+    The bounds of all thresholds hold together with confidence ``level``, so the smallest may be picked.
     """
-    starts = _selections(confidence, wrong, classes)[::START_EVERY]
-    bounds = [risk_bound(start.wrong, start.answered, 1 - (1 - level) / len(starts)) for start in starts]
+    selections = _selections(confidence, wrong, classes)
+    each = 1 - (1 - level) / len(selections)
+    bounds = [risk_bound(selection.wrong, selection.answered, each) for selection in selections]
     best = int(np.argmin(bounds))
-    return bounds[best], starts[best]
+    return bounds[best], selections[best]
 
 
 def naive_selection(confidence: Floats, wrong: Flags, risk: float, classes: int) -> Selection | None:
