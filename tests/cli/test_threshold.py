@@ -294,8 +294,8 @@ MISTAKES = {
         "and these allow 0.031."
     ),
     "threshold run --risk 0.1 --dev dev.csv --ood like.csv --ood-rate 0.05": (
-        "To answer at most 0.05 of like.csv by the score 'max-probability' would turn away all 400 dev texts; "
-        "allow a higher --ood-rate or take another --score."
+        "To answer at most 0.05 of like.csv by the score 'max-probability' would turn away all 400 dev "
+        "texts; allow a higher --ood-rate or take another --score."
     ),
     "threshold run --risk 0.001 --dev dev.csv": (
         "--risk 0.001 cannot be promised with confidence 0.95 from 400 dev texts; the smallest that can be …"
