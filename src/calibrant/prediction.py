@@ -114,7 +114,14 @@ class Classifier:
         self, texts: Sequence[str], progress: Progress | None = None, label: str = "predict"
     ) -> NDArray[np.floating]:
         """Class probabilities, (n, K): the calibrator's, where the run has one."""
-        return self._probabilities(self.logits(texts, progress, label))
+        return self.probabilities(self.logits(texts, progress, label))
+
+    def probabilities(self, logits: NDArray[np.float64]) -> NDArray[np.floating]:
+        """What the run makes of logits, (n, K): the calibrator's, where it has one."""
+        probabilities: NDArray[np.floating] = (
+            softmax(logits, axis=1) if self.calibrator is None else self.calibrator.probabilities(logits)
+        )
+        return probabilities
 
     def logits(
         self, texts: Sequence[str], progress: Progress | None = None, label: str = "predict"
@@ -134,11 +141,11 @@ class Classifier:
         """What a score sees, of one pass over each text; without features it is faster."""
         if not features:
             logits = self.logits(texts, progress, label)
-            return Outputs(logits, self._probabilities(logits), None)
+            return Outputs(logits, self.probabilities(logits), None)
         rows, padding = self._rows(texts), self.tokenizer.pad_token_id
         z, f = predict_logits_and_features(self.inference, self.models, rows, padding, progress, label)
         logits = z.astype(np.float64)
-        return Outputs(logits, self._probabilities(logits), f)
+        return Outputs(logits, self.probabilities(logits), f)
 
     def predict(
         self, texts: Sequence[str], threshold: float | None = None, progress: Progress | None = None
@@ -180,12 +187,6 @@ class Classifier:
             if not isinstance(text, str) or not text.strip():
                 raise UserError(f"Text {number} of {len(texts)} is empty; there is nothing to classify.")
         return encode(self.tokenizer, texts, self.run.config.max_length) if len(texts) else []
-
-    def _probabilities(self, logits: NDArray[np.float64]) -> NDArray[np.floating]:
-        if self.calibrator is None or not len(logits):
-            p: NDArray[np.floating] = softmax(logits, axis=1)
-            return p
-        return self.calibrator.probabilities(logits)
 
     def prediction(
         self, texts: Texts, progress: Progress | None = None, label: str = "predict"
