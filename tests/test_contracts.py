@@ -18,7 +18,8 @@ from calibrant.metrics import metrics
 from calibrant.models.split import SplitModel
 from calibrant.objectives import ManifoldSmoothing, objectives
 from calibrant.objectives.manifold_smoothing import SOLVERS
-from calibrant.types import Batch
+from calibrant.scores import FeatureScore, scores
+from calibrant.types import Batch, Outputs
 from families import FAMILIES, tiny
 
 # The same number on every key of a query leaves its softmax as it is: the gradient is rounding noise.
@@ -186,10 +187,76 @@ def test_a_damaged_state(state, words):
         from_state(state)
 
 
+def made_outputs(n, seed=0, far=False):
+    """Of texts in three classes, or far from all: equal logits, and features where no class has any."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    logits = 6 * np.eye(3)[y] + rng.normal(size=(n, 3))
+    features = 4 * np.eye(8)[y] + rng.normal(size=(n, 8))
+    if far:
+        logits, features = 0.1 * rng.normal(size=(n, 3)), -5 * features
+    p = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
+    return Outputs(logits, p, features.astype(np.float32)), y
+
+
+@pytest.fixture(params=scores())
+def score(request):
+    kind = scores()[request.param]()
+    if isinstance(kind, FeatureScore):
+        train, y = made_outputs(60)
+        return kind.fit(train.features, y)
+    return kind
+
+
+def test_a_score_is_larger_where_text_is_less_familiar(score):
+    familiar, unfamiliar = score(made_outputs(30, seed=1)[0]), score(made_outputs(20, seed=2, far=True)[0])
+    assert (familiar.shape, unfamiliar.shape) == ((30,), (20,))
+    assert familiar.dtype == np.float64
+    assert np.isfinite(familiar).all()
+    assert np.isfinite(unfamiliar).all()
+    assert np.median(unfamiliar) > familiar.max()
+
+
+def test_a_score_of_a_text_does_not_depend_on_its_company(score):
+    outputs, _ = made_outputs(30, seed=1)
+    alone = [
+        score(Outputs(outputs.logits[[i]], outputs.probabilities[[i]], outputs.features[[i]]))
+        for i in range(30)
+    ]
+    np.testing.assert_allclose(np.concatenate(alone), score(outputs), rtol=1e-9, atol=1e-9)
+
+
+FITTED = [name for name, kind in scores().items() if issubclass(kind, FeatureScore)]
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_a_fitted_score_is_the_same_from_its_arrays(name):
+    kind, (train, y) = scores()[name], made_outputs(60)
+    fitted = kind().fit(train.features, y)
+    outputs, _ = made_outputs(30, seed=1)
+    again = kind(**{part: array.copy() for part, array in fitted.arrays().items()})
+    np.testing.assert_array_equal(again(outputs), fitted(outputs))
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_what_a_fitted_score_refuses(name):
+    kind, (train, y) = scores()[name], made_outputs(60)
+    with pytest.raises(
+        UserError, match=rf"^The score '{name}' has not been fitted; call fit\(features, labels\)"
+    ):
+        kind()(train)
+    fitted = kind().fit(train.features, y)
+    with pytest.raises(UserError, match=rf"^The score '{name}' needs features; ask for classifier\.outputs"):
+        fitted(Outputs(train.logits, train.probabilities, None))
+    for features, labels in ((train.features, y[:-1]), (train.features[:0], y[:0])):
+        with pytest.raises(UserError, match=f"'{name}' is fitted on one class id for each row of features"):
+            kind().fit(features, labels)
+
+
 @pytest.mark.parametrize(
     "entries",
-    [objectives(), inferences(), calibrators(), datasets()],
-    ids=["objective", "inference", "calibrator", "data"],
+    [objectives(), inferences(), calibrators(), scores(), datasets()],
+    ids=["objective", "inference", "calibrator", "score", "data"],
 )
 def test_every_entry_is_named_and_cited(entries):
     assert entries

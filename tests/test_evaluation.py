@@ -6,7 +6,7 @@ import pytest
 
 from calibrant import metrics as m
 from calibrant.errors import UserError
-from calibrant.evaluation import evaluate
+from calibrant.evaluation import evaluate, evaluate_rule, evaluate_scores
 from calibrant.types import Prediction
 
 DETECTION = {"nbaucc_0.5", "nbaucc_0.7", "nbaucc_1.0", "auroc", "aupr", "fpr95"}
@@ -91,3 +91,28 @@ def test_refuses_what_the_metrics_refuse():
         evaluate(Prediction(np.array([[3.0, -1.0]]), np.array([0])))
     with pytest.raises(UserError, match=r"probabilities must have shape \(n, K\) with n ≥ 1"):
         evaluate(predictions(), Prediction(np.zeros((0, 4))))
+
+
+def test_scores_are_ranked_with_larger_as_less_familiar():
+    rng = np.random.default_rng(0)
+    wrong = rng.random(50) < 0.3
+    test = {"distance": 100 + 30 * rng.normal(size=50) + 20 * wrong}
+    ood = {"distance": 150 + 30 * rng.normal(size=40)}
+    found = evaluate_scores(test, wrong, ood)["distance"]
+    assert found["misclassification"]["auroc"] == m.auroc(-test["distance"], wrong) > 0.5
+    together = -np.concatenate([test["distance"], ood["distance"]])
+    unfamiliar = np.arange(90) >= 50
+    assert found["ood"] == {
+        "auroc": m.auroc(together, unfamiliar),
+        "aupr": m.aupr(together, unfamiliar),
+        "fpr95": m.fpr95(together, unfamiliar),
+    }
+    assert found["ood"]["auroc"] > 0.7
+    none_wrong = evaluate_scores(test, np.zeros(50, dtype=bool))["distance"]
+    assert none_wrong == {"misclassification": dict.fromkeys(("auroc", "aupr", "fpr95")), "ood": None}
+
+
+def test_what_a_rule_does():
+    answered, wrong = np.array([True, True, True, False]), np.array([True, False, False, True])
+    numbers = evaluate_rule(answered, wrong, np.array([True, False]))
+    assert numbers == {"coverage": 0.75, "risk": pytest.approx(1 / 3), "ood_answered": 0.5}

@@ -15,9 +15,8 @@ SOURCE = Path(calibrant.__file__).parent
 ORDER = (
     *("errors", "types", "atomic", "allocator", "methods", "card", "registry", "config"),
     *("data", "models", "objectives", "training", "artifact", "inference", "calibrators"),
-    *("dev", "conformal"),
-    *("prediction", "metrics", "evaluation", "fitting", "calibration", "report", "measure", "demo"),
-    *("reference", "drift", "monitoring"),
+    *("dev", "conformal", "scores", "selective", "prediction", "metrics", "evaluation", "fitting", "scoring"),
+    *("calibration", "abstention", "report", "measure", "demo", "reference", "drift", "monitoring"),
     *("study", "cli"),
 )
 MODULES = sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "__init__.py"})  # that one names all, and loads none

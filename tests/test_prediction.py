@@ -93,6 +93,21 @@ def test_threshold_of_nought_never_abstains(classifier):
     assert not any(decision.abstain for decision in classifier.predict(TEXTS, threshold=0.0))
 
 
+def test_features_are_computed_only_where_they_are_asked_for(classifier, together, monkeypatch):
+    outputs = classifier.outputs(TEXTS)
+    np.testing.assert_allclose(outputs.probabilities, together, atol=1e-5)
+    assert outputs.features.shape == (len(TEXTS), 32)
+
+    def refuse(*args):
+        raise AssertionError("the logits are enough")
+
+    monkeypatch.setattr(type(classifier.inference), "logits_and_features", refuse)
+    without = classifier.outputs(TEXTS, features=False)
+    assert without.features is None
+    np.testing.assert_array_equal(without.probabilities, together)
+    assert len(classifier.predict(TEXTS)) == len(without)
+
+
 def test_prediction_with_labels(classifier, together):
     prediction = classifier.prediction(Texts(TEXTS, LABELS, "file test.csv", ""))
     assert [classifier.label_names[i] for i in prediction.labels] == LABELS

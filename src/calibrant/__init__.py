@@ -4,9 +4,9 @@
     text in  embed ·    what training  one loop    a run       how many      a map fitted    probabilities
              encode ·   minimises      (HF         on disk     passes        on dev          and labels
              head                      Trainer)
-    metrics/ ─► report/
-    one number  what people
-    each        look at
+    scores/ ─────► metrics/ ─► report/
+    how unfamiliar  one number  what people
+    a text is       each        look at
 
 Imports point only leftwards. Nothing heavy is loaded until it is used.
 """

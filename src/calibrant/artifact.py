@@ -3,6 +3,7 @@
     RUN/
       model/           save_pretrained: config with id2label, safetensors, tokenizer
       members/2/ …     the other members of an ensemble, each a run of its own
+      scores/          fitted scores of unfamiliarity: safetensors
       calibrant.json   method, settings, data, versions, calibrator, threshold: the record
       metrics.json     what evaluate last measured, and on what
       dev.safetensors  what it answers on dev, once sets or monitor asked
@@ -143,6 +144,14 @@ class Run:
         (self.path / "metrics.json").unlink(missing_ok=True)
         kept = None if calibrator is None else {**calibrator, "fitted_on": fitted_on}
         return self.updated(calibrator=kept, threshold=None)
+
+    def ruled(self, rule: dict[str, Any] | None) -> "Run":
+        """The run with another rule of abstention, or with none; what was measured under the old one goes."""
+        measured = self.metrics()
+        if measured is not None and "abstention" in measured["metrics"]:
+            del measured["metrics"]["abstention"]
+            write_json(self.path / "metrics.json", measured)
+        return self.updated(threshold=rule)
 
     def updated(self, **changes: Any) -> "Run":
         """The run with changes to its record, written."""

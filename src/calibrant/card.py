@@ -56,9 +56,41 @@ def model_card(method: str, record: dict[str, Any], measured: dict[str, Any] | N
         "Confidence close to accuracy means that, of the texts answered with 80 %, about 80 in 100 are "
         "right. The figures hold for text like that they were measured on.",
         "",
+    ]
+    if record.get("threshold") is not None:
+        lines += ["## Abstention", "", rule_in_words(record["threshold"]), ""]
+        if measured is not None and "abstention" in measured["metrics"]:
+            lines += [abstention_in_words(measured["metrics"]["abstention"]), ""]
+    lines += [
         "## Classes",
         "",
         ", ".join(f"`{name}`" for name in labels),
         "",
     ]
     return "\n".join(lines)
+
+
+def rule_in_words(stored: dict[str, Any]) -> str:
+    """When the run answers, and what that promises."""
+    rule, promise, learnt_on = (stored[part] for part in ("rule", "promise", "learnt_on"))
+    when = f"It answers where its confidence is at least {rule['threshold']:.4g}"
+    sure = f"with confidence {promise['confidence']:.4g}"
+    promised = (
+        f"of the texts it answers at most {promise['risk']:.2%} are wrong, {sure}, on text like the "
+        f"{learnt_on['dev']['n']} it was learnt on ({learnt_on['dev']['source']})"
+    )
+    if rule["score"] is not None:
+        when += f" and its score `{rule['score']}` below {rule['cut']:.4g}"
+        promised += (
+            f"; of unfamiliar texts at most {promise['ood_rate']:.2%} are answered, {sure}, if they are like "
+            f"the {learnt_on['ood']['n']} it was learnt on ({learnt_on['ood']['source']})"
+        )
+    return f"{when}, and abstains elsewhere. Promised: {promised}."
+
+
+def abstention_in_words(measured: dict[str, Any]) -> str:
+    """What that rule did on other texts."""
+    risk = "" if measured["risk"] is None else f", of which {measured['risk']:.1%} are wrong"
+    ood = measured["ood_answered"]
+    unfamiliar = "" if ood is None else f"; of the unfamiliar texts it answers {ood:.1%}"
+    return f"On the test texts it answers {measured['coverage']:.1%}{risk}{unfamiliar}."

@@ -1,9 +1,11 @@
 """From predictions to numbers: what ``calibrant evaluate`` prints."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.errors import UserError
 from calibrant.metrics import metrics
@@ -49,6 +51,57 @@ def evaluate(test: Prediction, ood: Prediction | None = None) -> dict[str, Any]:
         numbers["n_ood"] = len(ood)
         numbers["mean_confidence_ood"] = _mean(ood.confidence)
     return numbers
+
+
+def evaluate_scores(
+    test: Mapping[str, NDArray[np.floating]],
+    wrong: NDArray[np.bool_],
+    ood: Mapping[str, NDArray[np.floating]] | None = None,
+) -> dict[str, Any]:
+    """How well scores of unfamiliarity, by name, rank what should be found.
+
+    Args:
+        test: of each score, its values (n,) on familiar text; larger means less familiar.
+        wrong: (n,), which of those texts are misclassified.
+        ood: the same scores on unfamiliar text, if there is any.
+
+    Returns:
+        Of each score ``misclassification`` and ``ood``, each with the metrics that need an order only.
+
+    >>> evaluate_scores({"energy": np.array([-9.0, -2.0])}, np.array([False, True]))["energy"]["ood"]
+    """
+    ranked: dict[str, Any] = {}
+    for name, score in test.items():
+        ranked[name] = {"misclassification": _ranking(score, wrong), "ood": None}
+        if ood is not None:
+            both = np.concatenate([score, ood[name]])
+            ranked[name]["ood"] = _ranking(both, np.arange(len(both)) >= len(score))
+    return ranked
+
+
+def evaluate_rule(
+    answered: NDArray[np.bool_], wrong: NDArray[np.bool_], ood_answered: NDArray[np.bool_] | None = None
+) -> dict[str, float | None]:
+    """What a rule of abstention does: the share of familiar text answered, the error rate there, and the
+    share of unfamiliar text answered.
+
+    >>> evaluate_rule(np.array([True, True, False, False]), np.array([False, True, True, False]))
+    {'coverage': 0.5, 'risk': 0.5, 'ood_answered': None}
+    """
+    return {
+        "coverage": float(answered.mean()),
+        "risk": float(wrong[answered].mean()) if answered.any() else None,
+        "ood_answered": None if ood_answered is None else float(ood_answered.mean()),
+    }
+
+
+def _ranking(score: NDArray[np.floating], positive: NDArray[np.bool_]) -> dict[str, float | None]:
+    # A metric takes the confidence, which is high where the score is low.
+    return {
+        metric.name: _number(metric.function(-score, positive))
+        for metric in metrics().values()
+        if metric.ranks
+    }
 
 
 def _detection(confidence: Any, positive: Any) -> dict[str, float | None]:

@@ -5,15 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from calibrant.artifact import Run
+from calibrant.card import abstention_in_words, rule_in_words
 from calibrant.data import datasets, read_file
 from calibrant.data.splits import warn_of_overlap
 from calibrant.errors import UserError
-from calibrant.evaluation import evaluate
+from calibrant.evaluation import evaluate, evaluate_rule, evaluate_scores
 from calibrant.fitting import load_again
 from calibrant.prediction import load
 from calibrant.registry import pick
 from calibrant.report.page import Entry
-from calibrant.types import Progress, Texts
+from calibrant.scoring import fitted_scores, usable_scores
+from calibrant.types import Prediction, Progress, Texts
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,11 @@ def measure(
     text_column: str | None = None,
     label_column: str | None = None,
     progress: Progress | None = None,
+    scores: bool = False,
 ) -> Measured:
     """Evaluate a run. ``test`` and ``ood`` are files or names of datasets; a run that was trained on a
-    dataset is measured on that dataset's own where they are not given."""
+    dataset is measured on that dataset's own where they are not given. With ``scores`` every score of
+    unfamiliarity is measured too, and a stored rule of abstention always is."""
     classifier = load(path)
     config = classifier.run.config
     own_ood = None
@@ -53,14 +57,29 @@ def measure(
         ood_texts = _texts(ood, columns, config.source, labelled=False)
     elif own_ood is not None:
         ood_texts = _if_it_can_be_had(own_ood, columns, config.source)
-    name = classifier.run.name
-    test_prediction = classifier.prediction(test_texts, progress, f"test {name}")
-    ood_prediction = None
-    if ood_texts is not None:
-        # whatever labels it has belong to another world
-        unlabelled = Texts(ood_texts.texts, None, ood_texts.source, ood_texts.fingerprint)
-        ood_prediction = classifier.prediction(unlabelled, progress, f"unfamiliar {name}")
+    name, rule = classifier.run.name, classifier.rule
+    labels = classifier.class_ids(test_texts)
+    kinds = fitted_scores(classifier, usable_scores(classifier), progress) if scores else {}
+    features = scores or rule.uses_features
+    outputs = classifier.outputs(test_texts.texts, features, progress, f"test {name}")
+    test_prediction = Prediction(outputs.probabilities, labels)
+    ood_outputs = ood_prediction = None
+    if ood_texts is not None:  # whatever labels it has belong to another world
+        ood_outputs = classifier.outputs(ood_texts.texts, features, progress, f"unfamiliar {name}")
+        ood_prediction = Prediction(ood_outputs.probabilities)
     metrics = evaluate(test_prediction, ood_prediction)
+    wrong = test_prediction.predicted != labels
+    if scores:
+        found, found_ood = (
+            None if made is None else {kind: score(made) for kind, score in kinds.items()}
+            for made in (outputs, ood_outputs)
+        )
+        assert found is not None
+        metrics["scores"] = evaluate_scores(found, wrong, found_ood)
+    stored = classifier.run.record.get("threshold")
+    if stored is not None:
+        ood_answered = None if ood_outputs is None else rule.answers(ood_outputs)
+        metrics["abstention"] = evaluate_rule(rule.answers(outputs), wrong, ood_answered)
     measured_on = {
         part: texts.provenance()
         for part, texts in (("test", test_texts), ("ood", ood_texts))
@@ -68,6 +87,8 @@ def measure(
     }
     classifier.run.record_metrics(metrics, measured_on)
     notes = [f"{part}: {about['n']} texts, {about['source']}" for part, about in measured_on.items()]
+    if stored is not None:
+        notes += [rule_in_words(stored), abstention_in_words(metrics["abstention"])]
     entry = Entry(name, test_prediction, ood_prediction, metrics)
     return Measured(entry, test_texts, ood_texts, classifier.label_names, notes)
 

@@ -1,6 +1,7 @@
 """The only prediction loop, and the classifier that a run becomes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
+from torch import Tensor
 
 import calibrant.models  # noqa: F401  so that transformers knows our own architectures when a run is loaded
 from calibrant import artifact, dev
@@ -18,11 +20,14 @@ from calibrant.data.splits import check_labels
 from calibrant.errors import UserError
 from calibrant.inference import Inference, inferences
 from calibrant.registry import pick
-from calibrant.types import Decision, Prediction, Progress, Texts
+from calibrant.scores.files import load_score
+from calibrant.selective import Rule
+from calibrant.types import Decision, Outputs, Prediction, Progress, Texts
 
 BATCH_SIZE = 32
 
 
+@torch.inference_mode()
 def predict_logits(
     inference: Inference,
     models: Sequence[Any],
@@ -31,23 +36,57 @@ def predict_logits(
     progress: Progress | None = None,
     label: str = "predict",
 ) -> NDArray[np.float32]:
-    """Logits of tokenised texts, (n, K).
+    """Logits of tokenised texts, (n, K)."""
+    logits = np.empty((len(rows), models[0].config.num_labels), dtype=np.float32)
+    for chosen, ids, mask in _batches(rows, padding, models[0].device, progress, label):
+        logits[chosen] = _numpy(inference.logits(models, ids, mask))
+    return logits
 
-    Texts of like length share a batch, so that little padding is computed; the order given is the
-    order returned.
+
+@torch.inference_mode()
+def predict_logits_and_features(
+    inference: Inference,
+    models: Sequence[Any],
+    rows: Sequence[Sequence[int]],
+    padding: int,
+    progress: Progress | None = None,
+    label: str = "predict",
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Logits (n, K) and features (n, h) of tokenised texts; slower than the logits alone, for which a part
+    of the last layer is enough."""
+    logits = np.empty((len(rows), models[0].config.num_labels), dtype=np.float32)
+    features = np.empty((len(rows), 0), dtype=np.float32)
+    for chosen, ids, mask in _batches(rows, padding, models[0].device, progress, label):
+        z, f = inference.logits_and_features(models, ids, mask)
+        if not features.size:
+            features = np.empty((len(rows), f.shape[1]), dtype=np.float32)
+        logits[chosen], features[chosen] = _numpy(z), _numpy(f)
+    return logits, features
+
+
+def _batches(
+    rows: Sequence[Sequence[int]],
+    padding: int,
+    device: torch.device,
+    progress: Progress | None,
+    label: str,
+) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    """The prediction loop: which texts, their ids and their mask.
+
+    Texts of like length share a batch, so that little padding is computed.
     """
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]), reverse=True)
-    device = models[0].device
-    logits = np.empty((len(rows), models[0].config.num_labels), dtype=np.float32)
-    with torch.inference_mode():
-        for start in range(0, len(order), BATCH_SIZE):
-            chosen = order[start : start + BATCH_SIZE]
-            ids, mask = pad([rows[i] for i in chosen], padding)
-            output = inference.logits(models, ids.to(device), mask.to(device))
-            logits[chosen] = output.float().cpu().numpy()
-            if progress is not None:
-                progress(label, start + len(chosen), len(order))
-    return logits
+    for start in range(0, len(order), BATCH_SIZE):
+        chosen = order[start : start + BATCH_SIZE]
+        ids, mask = pad([rows[i] for i in chosen], padding)
+        yield chosen, ids.to(device), mask.to(device)
+        if progress is not None:
+            progress(label, start + len(chosen), len(order))
+
+
+def _numpy(output: Tensor) -> NDArray[np.float32]:
+    array: NDArray[np.float32] = output.float().cpu().numpy()
+    return array
 
 
 class Classifier:
@@ -89,30 +128,66 @@ class Classifier:
         self, texts: Sequence[str], progress: Progress | None = None, label: str = "predict"
     ) -> NDArray[np.float64]:
         """What a calibrator sees: logarithms, up to a constant, of the probabilities, (n, K)."""
+        rows, padding = self._rows(texts), self.tokenizer.pad_token_id
+        logits = predict_logits(self.inference, self.models, rows, padding, progress, label)
+        return logits.astype(np.float64)
+
+    def outputs(
+        self,
+        texts: Sequence[str],
+        features: bool = True,
+        progress: Progress | None = None,
+        label: str = "predict",
+    ) -> Outputs:
+        """What a score sees, of one pass over each text; without features it is faster."""
+        if not features:
+            logits = self.logits(texts, progress, label)
+            return Outputs(logits, self.probabilities(logits), None)
+        rows, padding = self._rows(texts), self.tokenizer.pad_token_id
+        z, f = predict_logits_and_features(self.inference, self.models, rows, padding, progress, label)
+        logits = z.astype(np.float64)
+        return Outputs(logits, self.probabilities(logits), f)
+
+    def predict(
+        self, texts: Sequence[str], threshold: float | None = None, progress: Progress | None = None
+    ) -> list[Decision]:
+        """A label, its confidence and whether to abstain, for each text.
+
+        The rule stored with the run says when to abstain; a ``threshold`` on the confidence takes its place,
+        and 0 answers everything.
+        """
+        rule = self.rule if threshold is None else Rule(threshold)
+        outputs = self.outputs(texts, rule.uses_features, progress)
+        decisions = []
+        for row, answered in zip(outputs.probabilities, rule.answers(outputs), strict=True):
+            best = int(row.argmax())
+            probabilities = dict(zip(self.label_names, map(float, row), strict=True))
+            decisions.append(Decision(self.label_names[best], float(row[best]), not answered, probabilities))
+        return decisions
+
+    @cached_property
+    def rule(self) -> Rule:
+        """When to answer, as stored with the run; always, where nothing is."""
+        stored = self.run.record.get("threshold")
+        if stored is None:
+            return Rule(threshold=0.0)
+        try:
+            threshold, score, cut = (stored["rule"][key] for key in ("threshold", "score", "cut"))
+        except (KeyError, TypeError) as error:
+            raise UserError(
+                f"The rule in {self.run.path / artifact.RECORD} is damaged ({error}); learn it again with "
+                "`calibrant threshold`."
+            ) from error
+        return Rule(threshold) if score is None else Rule(threshold, load_score(self.run, score), cut)
+
+    def _rows(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, once all have been looked at."""
         if isinstance(texts, str):
             raise UserError("predict takes a list of texts, not one string; write [text].")
         for number, text in enumerate(texts, start=1):
             if not isinstance(text, str) or not text.strip():
                 raise UserError(f"Text {number} of {len(texts)} is empty; there is nothing to classify.")
-        if not len(texts):
-            return np.empty((0, len(self.label_names)))
-        rows = encode(self.tokenizer, texts, self.run.config.max_length)
-        logits = predict_logits(
-            self.inference, self.models, rows, self.tokenizer.pad_token_id, progress, label
-        )
-        return logits.astype(np.float64)
-
-    def predict(
-        self, texts: Sequence[str], threshold: float | None = None, progress: Progress | None = None
-    ) -> list[Decision]:
-        """A label, its confidence and whether to abstain (confidence below the threshold), for each text."""
-        decisions = []
-        for row in self.predict_proba(texts, progress):
-            best = int(row.argmax())
-            probabilities = dict(zip(self.label_names, map(float, row), strict=True))
-            abstain = threshold is not None and bool(row[best] < threshold)
-            decisions.append(Decision(self.label_names[best], float(row[best]), abstain, probabilities))
-        return decisions
+        return encode(self.tokenizer, texts, self.run.config.max_length) if len(texts) else []
 
     def predict_set(
         self,

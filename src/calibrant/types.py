@@ -87,6 +87,18 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class Outputs:
+    """What a run makes of n texts: all that a score of unfamiliarity may look at."""
+
+    logits: NDArray[np.float64]  # (n, K); log p̄ where a prediction averages several passes
+    probabilities: NDArray[np.floating]  # (n, K), after the calibrator
+    features: NDArray[np.float32] | None  # (n, h); None where they were not asked for
+
+    def __len__(self) -> int:
+        return len(self.logits)
+
+
+@dataclass(frozen=True)
 class Decision:
     """What the classifier says of one text."""
 

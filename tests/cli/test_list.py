@@ -9,12 +9,14 @@ from calibrant.inference import inferences
 from calibrant.methods import METHODS
 from calibrant.metrics import metrics
 from calibrant.objectives import objectives
+from calibrant.scores import scores
 
 REGISTRIES = {
     Kind.methods: METHODS,
     Kind.objectives: objectives(),
     Kind.inferences: inferences(),
     Kind.calibrators: calibrators(),
+    Kind.scores: scores(),
     Kind.metrics: metrics(),
     Kind.datasets: datasets(),
 }

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from calibrant.cli import calibrate, demo, evaluate, monitor, predict, train
+from calibrant.cli import calibrate, demo, evaluate, monitor, predict, threshold, train
 from calibrant.cli import list as list_
 from calibrant.errors import UserError
 
@@ -22,6 +22,7 @@ app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("calibrate")(calibrate.calibrate)
+app.command("threshold")(threshold.threshold)
 app.command("predict")(predict.predict)
 app.command("monitor")(monitor.monitor)
 app.command("list")(list_.list_)

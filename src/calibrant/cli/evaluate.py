@@ -22,6 +22,9 @@ def evaluate(
     label_column: Annotated[
         str | None, typer.Option(help="Column that holds the label [as in training].")
     ] = None,
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Also measure every score of `calibrant list scores`.")
+    ] = False,
     report: Annotated[Path | None, typer.Option(help="Also write an HTML page.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -34,7 +37,7 @@ def evaluate(
     with working() as progress:
         from calibrant.measure import measure
 
-        measured = measure(run, test, ood, text_column, label_column, progress)
+        measured = measure(run, test, ood, text_column, label_column, progress, scores)
     if report is not None:
         from calibrant.report.page import write_report
 
@@ -42,8 +45,14 @@ def evaluate(
     if json_:
         typer.echo(json.dumps(measured.entry.metrics))
         return
-    from calibrant.cli.tables import metric_table
+    from calibrant.cli.tables import metric_table, score_table
 
     typer.echo(metric_table({str(run): measured.entry.metrics}))
+    if scores:
+        typer.echo(score_table(measured.entry.metrics["scores"]))
+    if "abstention" in measured.entry.metrics:
+        from calibrant.card import abstention_in_words
+
+        typer.echo(f"By its rule: {abstention_in_words(measured.entry.metrics['abstention'])}")
     if report is not None:
         typer.echo(f"Report: {report}")

@@ -15,6 +15,7 @@ class Kind(StrEnum):
     objectives = "objectives"
     inferences = "inferences"
     calibrators = "calibrators"
+    scores = "scores"
     metrics = "metrics"
     datasets = "datasets"
 
@@ -78,6 +79,19 @@ def _calibrators() -> list[dict[str, Any]]:
     return [{"name": name, "citation": calibrator.citation} for name, calibrator in calibrators().items()]
 
 
+def _scores() -> list[dict[str, Any]]:
+    from calibrant.scores import FeatureScore, scores
+
+    return [
+        {
+            "name": name,
+            "fitted on": "training texts" if issubclass(score, FeatureScore) else None,
+            "citation": score.citation,
+        }
+        for name, score in scores().items()
+    ]
+
+
 def _with_hyper_parameters(entries: Mapping[str, Any]) -> list[dict[str, Any]]:
     from dataclasses import fields
 
@@ -125,6 +139,7 @@ _ROWS = {
     Kind.objectives: _objectives,
     Kind.inferences: _inferences,
     Kind.calibrators: _calibrators,
+    Kind.scores: _scores,
     Kind.metrics: _metrics,
     Kind.datasets: _datasets,
 }

@@ -21,7 +21,10 @@ def predict(
         str | None, typer.Option(help="Column that holds the text [as in training].")
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Abstain below this confidence [never].")
+        float | None,
+        typer.Option(
+            min=0, max=1, help="Abstain below this confidence; 0 never [the rule of `calibrant threshold`]."
+        ),
     ] = None,
     set_: Annotated[
         float | None,

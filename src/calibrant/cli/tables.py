@@ -40,6 +40,27 @@ def metric_table(results: Mapping[str, Mapping[str, Any]]) -> str:
     return _text(table)
 
 
+def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
+    """How well each score finds what it should, one row a score, in percent."""
+    from calibrant.metrics import metrics
+
+    ranking = [metric for metric in metrics().values() if metric.ranks]
+    groups = {"misclassification": "misclassified", "ood": "unfamiliar"}
+    rows = [
+        {"score": name}
+        | {
+            f"{heading}: {metric.title} {'↑' if metric.higher_is_better else '↓'}": _shown(
+                metric.name, found[group][metric.name]
+            )
+            for group, heading in groups.items()
+            if found[group] is not None
+            for metric in ranking
+        }
+        for name, found in scores.items()
+    ]
+    return plain_table(rows)
+
+
 def _shown(name: str, value: float | None) -> str:
     if value is None:
         return "–"

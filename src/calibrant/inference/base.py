@@ -18,6 +18,7 @@ class Inference(ABC):
     citation: ClassVar[str]
 
     members: int = 1  # how many models, trained from different seeds, it asks
+    averages: ClassVar[bool]  # whether its logits are log p̄, the exponentials of which sum to 1
 
     @abstractmethod
     def check(self, model: Any) -> None:
@@ -26,6 +27,16 @@ class Inference(ABC):
     @abstractmethod
     def logits(self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """The members, (B, T), (B, T) → (B, K)."""
+
+    @abstractmethod
+    def logits_and_features(
+        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The same logits (B, K), and the features (B, h) of the texts, with dropout off.
+
+        Members' features stand side by side: each has learnt a space of its own, and a mean of theirs would
+        lie in none.
+        """
 
 
 def log_mean_probability(logits: Tensor) -> Tensor:

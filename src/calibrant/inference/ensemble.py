@@ -21,6 +21,7 @@ class DeepEnsemble(Inference):
         "Lakshminarayanan et al. (2017), Simple and Scalable Predictive Uncertainty Estimation using Deep "
         "Ensembles"
     )
+    averages: ClassVar[bool] = True
 
     members: int = 5
 
@@ -37,3 +38,13 @@ class DeepEnsemble(Inference):
         return log_mean_probability(
             torch.stack([one.logits([model], input_ids, attention_mask) for model in models])
         )
+
+    def logits_and_features(
+        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Each member's features side by side, (B, M·h)."""
+        one = SinglePass()
+        logits, features = zip(
+            *(one.logits_and_features([model], input_ids, attention_mask) for model in models), strict=True
+        )
+        return log_mean_probability(torch.stack(logits)), torch.cat(features, dim=-1)

@@ -11,6 +11,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from calibrant.errors import UserError
 from calibrant.inference.base import Inference, log_mean_probability
+from calibrant.inference.single import SinglePass
 from calibrant.models.dropout import use_cheap_dropout
 from calibrant.models.first_token import first_token_only
 
@@ -30,6 +31,7 @@ class MCDropout(Inference):
 
     name: ClassVar[str] = "mc-dropout"
     citation: ClassVar[str] = "Gal and Ghahramani (2016), Dropout as a Bayesian Approximation"
+    averages: ClassVar[bool] = True
 
     passes: int = 10
     seed: int = 0
@@ -67,6 +69,13 @@ class MCDropout(Inference):
                 ).logits
                 passes.append(z.view(copies, texts, -1))
         return log_mean_probability(torch.cat(passes))
+
+    def logits_and_features(
+        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """One pass more, with dropout off: where a text lies should not be left to chance."""
+        _, features = SinglePass().logits_and_features(models, input_ids, attention_mask)
+        return self.logits(models, input_ids, attention_mask), features
 
 
 @contextmanager

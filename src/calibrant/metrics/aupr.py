@@ -32,4 +32,4 @@ def aupr(confidence: ArrayLike, positive: ArrayLike) -> float:
     return float(average_precision_score(flags, -c))
 
 
-AUPR = Metric("aupr", "AUPR", "detection", higher_is_better=True, function=aupr)
+AUPR = Metric("aupr", "AUPR", "detection", higher_is_better=True, function=aupr, ranks=True)

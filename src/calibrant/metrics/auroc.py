@@ -30,4 +30,4 @@ def auroc(confidence: ArrayLike, positive: ArrayLike) -> float:
     return float(roc_auc_score(flags, -c))
 
 
-AUROC = Metric("auroc", "AUROC", "detection", higher_is_better=True, function=auroc)
+AUROC = Metric("auroc", "AUROC", "detection", higher_is_better=True, function=auroc, ranks=True)

@@ -33,6 +33,7 @@ class Metric:
     kind: Literal["classification", "detection"]
     higher_is_better: bool
     function: Callable[[Any, Any], float]  # (probabilities, labels) or (confidence, positive), by kind
+    ranks: bool = False  # of detection: whether only the order counts, so that any real number may be ranked
 
 
 def check_classification(probabilities: ArrayLike, labels: ArrayLike) -> tuple[Floats, Integers]:

@@ -1,0 +1,150 @@
+"""Learn when a finished run should answer, and keep the rule there."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from calibrant.artifact import load as load_run
+from calibrant.calibration import dev_texts
+from calibrant.data import read_file
+from calibrant.errors import UserError
+from calibrant.prediction import Classifier, load
+from calibrant.scores import FeatureScore
+from calibrant.scores.max_probability import MaxProbability
+from calibrant.scoring import fitted_scores
+from calibrant.selective import Rule, Selection, cut, naive_selection, select, smallest_risk
+from calibrant.types import Progress, Texts
+
+DEFAULT_SCORE = MaxProbability.name
+"""It needs no fitting and no features, and is what training for calibration improves on unfamiliar text."""
+
+
+@dataclass(frozen=True)
+class Unfamiliar:
+    """Text that should not be answered, and the share of it that may be."""
+
+    file: str
+    rate: float
+    score: str = DEFAULT_SCORE
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """The rule as stored in the run, and the naive threshold beside it."""
+
+    stored: dict[str, Any]
+    naive: dict[str, float] | None  # threshold, coverage and risk on dev; None where not even that exists
+
+
+def learn_rule(
+    path: Path | str,
+    risk: float,
+    dev: str | None = None,
+    confidence: float = 0.95,
+    unfamiliar: Unfamiliar | None = None,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    progress: Progress | None = None,
+) -> Learnt:
+    """Find the rule that answers most while its promises hold, and store it in the run.
+
+    The rule for unfamiliar text comes first, from those texts alone; the threshold is then learnt on the dev
+    texts that pass it. The two samples are independent, so each promise holds with its confidence.
+
+    Args:
+        path: the run.
+        risk: at most this share of the answers is wrong.
+        dev: a labelled file; the run's own dev texts where it is not given.
+        confidence: how sure each promise is, over the draw of the texts it was learnt on.
+        unfamiliar: what else to turn away.
+        text_column, label_column: of the files; as in training where they are not given.
+        progress: told of each batch.
+    """
+    _check_share("--risk", risk)
+    _check_share("--confidence", confidence)
+    if unfamiliar is not None:
+        _check_share("--ood-rate", unfamiliar.rate)
+    classifier = load(path)
+    config = classifier.run.config
+    columns = text_column or config.text_column, label_column or config.label_column
+    texts = dev_texts(classifier.run, dev, columns)
+    labels = classifier.class_ids(texts)
+    gate, ood = Rule(threshold=0.0), None
+    if unfamiliar is not None:
+        ood = read_file(unfamiliar.file, columns[0])
+        gate = _gate(classifier, unfamiliar, ood, confidence, progress)
+    outputs = classifier.outputs(texts.texts, gate.uses_features, progress, "dev")
+    familiar = gate.answers(outputs)
+    if unfamiliar is not None and not familiar.any():
+        raise UserError(
+            f"To answer at most {unfamiliar.rate:g} of {unfamiliar.file} by the score {unfamiliar.score!r} "
+            f"would turn away all {len(texts)} dev texts; allow a higher --ood-rate or take another --score."
+        )
+    p = outputs.probabilities[familiar]
+    c, wrong, classes = p.max(axis=1), p.argmax(axis=1) != labels[familiar], p.shape[1]
+    selection = select(c, wrong, risk, confidence, classes)
+    if selection is None:
+        smallest, best = smallest_risk(c, wrong, confidence, classes)
+        raise UserError(
+            f"--risk {risk:g} cannot be promised with confidence {confidence:g} from {len(texts)} dev texts; "
+            f"the smallest that can be is {_rounded_up(smallest):g}, answering "
+            f"{best.answered / len(texts):.1%} of them. Give more dev texts or allow more risk."
+        )
+    naive = naive_selection(c, wrong, risk, classes)
+    stored: dict[str, Any] = {
+        "rule": {"threshold": selection.threshold, "score": None, "cut": None},
+        "promise": {"risk": risk, "ood_rate": None, "confidence": confidence},
+        "learnt_on": {"dev": texts.provenance(), "ood": None},
+        "dev": _figures(selection, len(texts)) | {"turned_away": float(1 - familiar.mean())},
+    }
+    if unfamiliar is not None and ood is not None:
+        stored["rule"] |= {"score": unfamiliar.score, "cut": gate.cut}
+        stored["promise"] |= {"ood_rate": unfamiliar.rate}
+        stored["learnt_on"] |= {"ood": ood.provenance()}
+    classifier.run.ruled(stored)
+    if naive is None:
+        return Learnt(stored, None)
+    return Learnt(stored, {"threshold": naive.threshold, **_figures(naive, len(texts))})
+
+
+def remove_rule(path: Path | str) -> None:
+    """Let the run answer everything."""
+    load_run(path).ruled(None)
+
+
+def _check_share(option: str, value: float) -> None:
+    if not 0 < value < 1:
+        raise UserError(f"{option} must lie between 0 and 1, both excluded, got {value:g}.")
+
+
+def _gate(
+    classifier: Classifier,
+    unfamiliar: Unfamiliar,
+    ood: Texts,
+    confidence: float,
+    progress: Progress | None,
+) -> Rule:
+    """The rule for unfamiliar text alone."""
+    score = fitted_scores(classifier, [unfamiliar.score], progress)[unfamiliar.score]
+    features = isinstance(score, FeatureScore)
+    outputs = classifier.outputs(ood.texts, features, progress, "unfamiliar")
+    u = cut(score(outputs), unfamiliar.rate, confidence)
+    if u is None:
+        needed = math.ceil(math.log(1 - confidence) / math.log(1 - unfamiliar.rate))
+        smallest = 1 - (1 - confidence) ** (1 / len(ood))
+        raise UserError(
+            f"--ood-rate {unfamiliar.rate:g} cannot be promised with confidence {confidence:g} from "
+            f"{len(ood)} texts ({unfamiliar.file}): it takes {needed}, and these allow "
+            f"{_rounded_up(smallest):g}."
+        )
+    return Rule(0.0, score, u)
+
+
+def _rounded_up(share: float) -> float:
+    """To three digits, so that what a message says can be had is enough."""
+    return math.ceil(share * 1000) / 1000
+
+
+def _figures(selection: Selection, n: int) -> dict[str, float]:
+    return {"coverage": selection.answered / n, "risk": selection.wrong / selection.answered}

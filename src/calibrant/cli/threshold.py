@@ -1,0 +1,82 @@
+"""``calibrant threshold``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calibrant.errors import UserError
+
+
+def threshold(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    risk: Annotated[
+        float | None, typer.Option(help="At most this share of the answers may be wrong, as 0.02.")
+    ] = None,
+    dev: Annotated[
+        str | None,
+        typer.Option(help="Labelled file with text that training has not seen [the run's own dev texts]."),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="How sure the promise is.")] = 0.95,
+    ood: Annotated[str | None, typer.Option(help="File with unfamiliar text, to be turned away too.")] = None,
+    ood_rate: Annotated[
+        float | None, typer.Option(help="At most this share of it may be answered, as 0.05.")
+    ] = None,
+    score: Annotated[
+        str | None, typer.Option(help="What tells it, see `calibrant list scores` [max-probability].")
+    ] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column that holds the text [as in training].")
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="Column that holds the label [as in training].")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the stored rule away.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Learn when to abstain, so that the answers keep a stated risk; all that the run answers then obeys it.
+
+    Example:  calibrant threshold runs/tickets --dev dev.csv --risk 0.02
+    """
+    if (risk is None) != remove:
+        raise UserError("Give either --risk, as in --risk 0.02, or --remove.")
+    if (ood is None) != (ood_rate is None):
+        raise UserError(
+            "--ood and --ood-rate go together: the unfamiliar text, and the share to be answered."
+        )
+    if score is not None and ood is None:
+        raise UserError("--score goes with --ood: it is learnt from unfamiliar text.")
+    from calibrant.cli.console import working
+
+    with working() as progress:
+        from calibrant.abstention import DEFAULT_SCORE, Unfamiliar, learn_rule, remove_rule
+
+        if risk is None:
+            remove_rule(run)
+            typer.echo(json.dumps({"run": str(run), "threshold": None}) if json_ else f"{run}: no rule.")
+            return
+        unfamiliar = None
+        if ood is not None and ood_rate is not None:
+            unfamiliar = Unfamiliar(ood, ood_rate, DEFAULT_SCORE if score is None else score)
+        learnt = learn_rule(run, risk, dev, confidence, unfamiliar, text_column, label_column, progress)
+    stored, naive = learnt.stored, learnt.naive
+    if json_:
+        typer.echo(json.dumps({"run": str(run), **stored, "naive": naive}))
+        return
+    from calibrant.card import rule_in_words
+
+    on_dev = stored["dev"]
+    typer.echo(f"{run}: {rule_in_words(stored)}")
+    typer.echo(
+        f"On the dev texts it answers {on_dev['coverage']:.1%}, of which {on_dev['risk']:.1%} are wrong."
+    )
+    if unfamiliar is not None:
+        typer.echo(f"The score turns away {on_dev['turned_away']:.1%} of them as unfamiliar.")
+    if naive is not None:
+        typer.echo(
+            f"The naive threshold {naive['threshold']:.4g} would answer {naive['coverage']:.1%} of them with "
+            f"{naive['risk']:.1%} wrong, and promise nothing: "
+            f"{100 * (naive['coverage'] - on_dev['coverage']):.1f} points of coverage are the price."
+        )
+    typer.echo(f"Next, on other texts: calibrant evaluate {run} --test test.csv")

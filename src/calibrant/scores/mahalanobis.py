@@ -1,0 +1,32 @@
+"""The distance to the nearest class, in units of how far training texts lie from theirs."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from calibrant.scores.base import FeatureScore, Floats, Integers
+from calibrant.scores.gaussian import class_means, shrunk_covariance, squared_distances, whitening
+
+
+@dataclass(frozen=True, eq=False)
+class Mahalanobis(FeatureScore):
+    """s = min_k (f − μ_k)ᵀ·Σ⁻¹·(f − μ_k), with one Σ for all classes (see ``gaussian``)."""
+
+    name: ClassVar[str] = "mahalanobis"
+    citation: ClassVar[str] = (
+        "Lee et al. (2018), A Simple Unified Framework for Detecting Out-of-Distribution Samples and "
+        "Adversarial Attacks"
+    )
+
+    means: Floats | None = None  # μ (K, h)
+    w: Floats | None = None  # (h, h), W·Wᵀ = Σ⁻¹
+
+    def _fit(self, features: Floats, labels: Integers) -> Self:
+        means, own = class_means(features, labels)
+        return replace(self, means=means, w=whitening(shrunk_covariance(features - own)))
+
+    def _score(self, features: Floats) -> Floats:
+        assert self.means is not None
+        assert self.w is not None
+        return np.asarray(squared_distances(features, self.means, self.w).min(axis=1))
