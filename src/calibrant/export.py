@@ -19,7 +19,7 @@ from torch import nn
 from calibrant.atomic import new_folder, write_text
 from calibrant.calibrators import Calibrator
 from calibrant.calibrators.foldable import Foldable
-from calibrant.card import export_card, origin
+from calibrant.card import model_card, use_in_words
 from calibrant.data.encode import encode, pad
 from calibrant.errors import UserError
 from calibrant.inference.single import SinglePass
@@ -51,21 +51,14 @@ def export(
     """
     check_target(folder, onnx)
     classifier = load(run)
-    record = classifier.run.record
     if not isinstance(classifier.inference, SinglePass):
         raise UserError(
             f"{run} answers with the mean of several passes ({classifier.inference.name}), which one plain "
             "model cannot give; export a run that was trained with --inference single."
         )
     max_length = min(classifier.run.config.max_length, classifier.tokenizer.model_max_length)
-    card = export_card(
-        origin(classifier.run.name, record),
-        classifier.label_names,
-        record["calibrator"],
-        classifier.run.metrics(),
-        max_length,
-        onnx,
-    )
+    use = use_in_words(max_length, onnx)
+    card = model_card(classifier.run.name, classifier.run.record, classifier.run.metrics(), use)
     return write_plain(
         folder,
         classifier.models[0],
