@@ -15,18 +15,8 @@ SOURCE = Path(calibrant.__file__).parent
 ORDER = (
     *("errors", "types", "atomic", "allocator", "methods", "card", "registry", "config"),
     *("data", "models", "objectives", "training", "artifact", "inference", "calibrators"),
-    *(
-        "prediction",
-        "onnx",
-        "export",
-        "metrics",
-        "evaluation",
-        "fitting",
-        "calibration",
-        "report",
-        "measure",
-        "demo",
-    ),
+    *("prediction", "metrics", "evaluation", "fitting", "calibration", "report", "measure", "demo"),
+    *("onnx", "export", "choosing", "miscalibration", "advice", "audit"),
     *("study", "cli"),
 )
 MODULES = sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "__init__.py"})  # that one names all, and loads none

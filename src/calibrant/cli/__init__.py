@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from calibrant.cli import calibrate, demo, evaluate, export, predict, train
+from calibrant.cli import audit, calibrate, demo, evaluate, export, predict, train
 from calibrant.cli import list as list_
 from calibrant.errors import UserError
 
@@ -24,6 +24,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("calibrate")(calibrate.calibrate)
 app.command("predict")(predict.predict)
 app.command("export")(export.export)
+app.command("audit")(audit.audit)
 app.command("list")(list_.list_)
 
 
