@@ -17,6 +17,7 @@ ORDER = (
     *("data", "models", "objectives", "training", "artifact", "inference", "calibrators"),
     *("dev", "conformal", "scores", "selective", "prediction", "metrics", "evaluation", "fitting", "scoring"),
     *("calibration", "abstention", "report", "measure", "demo", "reference", "drift", "monitoring"),
+    *("onnx", "export", "choosing", "miscalibration", "advice", "audit"),
     *("study", "cli"),
 )
 MODULES = sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "__init__.py"})  # that one names all, and loads none

@@ -1,7 +1,10 @@
-"""Files that are there whole or not at all."""
+"""Files and folders that are there whole or not at all."""
 
 import json
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,3 +28,19 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """As JSON that a person can read and any parser takes (NaN is refused)."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes ``path`` at the end; what fails on the way leaves nothing."""
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.mkdir()
+    try:
+        yield temporary
+        if path.exists():
+            path.rmdir()  # an empty one; one that was filled meanwhile stays
+        temporary.replace(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -1,23 +1,75 @@
 """The model card of a run: what was trained, on what, and how far its confidence can be trusted."""
 
+from collections.abc import Sequence
 from typing import Any
 
+FRONT = (  # what the hub reads
+    "---",
+    "library_name: transformers",
+    "pipeline_tag: text-classification",
+    "tags: [calibrant, calibration]",
+    "---",
+    "",
+)
+FOLDED = "It is folded into the last linear layer."
 
-def model_card(method: str, record: dict[str, Any], measured: dict[str, Any] | None) -> str:
-    """Markdown for ``RUN/README.md``."""
+
+def figures_in_words(measured: dict[str, Any], classes: int) -> list[str]:
+    """What ``evaluate`` found, and on what."""
+    m, on = measured["metrics"], measured["measured_on"]
+    lines = [
+        f"Measured on {m['n_test']} texts ({on['test']['source']}): accuracy {m['accuracy']:.1%}, mean "
+        f"confidence {m['mean_confidence_test']:.1%}, expected calibration error {m['ece']:.1%}. "
+        f"Misclassification NBAUCC₀.₅ {m['misclassification']['nbaucc_0.5']:.3f}.",
+    ]
+    if m["ood"] is not None:
+        lines += [
+            "",
+            f"On {m['n_ood']} texts of another world ({on['ood']['source']}) its mean confidence is "
+            f"{m['mean_confidence_ood']:.1%} (a random guess: {1 / classes:.1%}); "
+            f"OOD NBAUCC₀.₅ {m['ood']['nbaucc_0.5']:.3f}.",
+        ]
+    return lines
+
+
+def use_in_words(max_length: int, onnx: bool) -> list[str]:
+    """How a plain model is asked."""
+    lines = [
+        "## Use",
+        "",
+        "```python",
+        "from transformers import pipeline",
+        "",
+        'classifier = pipeline("text-classification", "THIS FOLDER", truncation=True, top_k=None)',
+        'classifier("a text")  # [{"label": …, "score": …}, …], the most probable first',
+        "```",
+        "",
+        f"`score` is the calibrated probability. `truncation=True` cuts texts at {max_length} tokens, as "
+        "when it was measured; without it a longer text is read on, or fails.",
+        "",
+    ]
+    if onnx:
+        lines += [
+            "`model.onnx` takes `input_ids` and `attention_mask` of any batch size and length, and gives "
+            "`logits`; their softmax is the calibrated probabilities.",
+            "",
+        ]
+    return lines
+
+
+def model_card(
+    method: str, record: dict[str, Any], measured: dict[str, Any] | None, use: Sequence[str] = ()
+) -> str:
+    """Markdown for ``RUN/README.md``, or, with a section on its ``use``, for an export of the run."""
     config, labels = record["config"], record["labels"]
     lines = [
-        "---",
-        "library_name: transformers",
-        "pipeline_tag: text-classification",
-        "tags: [calibrant, calibration]",
-        "---",
-        "",
+        *FRONT,
         f"# A text classifier of {len(labels)} classes, trained with calibrant",
         "",
         f"Method: `{method}` (objective `{record['objective']['name']}`, inference "
         f"`{record['method']['inference']}`), encoder `{config['model']}`, seed {config['seed']}.",
         "",
+        *use,
         "## Data",
         "",
         *(
@@ -30,27 +82,16 @@ def model_card(method: str, record: dict[str, Any], measured: dict[str, Any] | N
     ]
     if record["calibrator"] is not None:
         name, about = record["calibrator"]["name"], record["calibrator"]["fitted_on"]
+        where = "It is part of what `calibrant.load` answers, and not of `model/` alone."
         lines += [
             f"Calibrator: `{name}`, fitted on {about['n']} texts ({about['source']}). "
-            "It is part of what `calibrant.load` answers, and not of `model/` alone.",
+            f"{FOLDED if use else where}",
             "",
         ]
     if measured is None:
         lines += ["Not measured yet: `calibrant evaluate RUN --test test.csv --ood other.csv`."]
     else:
-        m, on = measured["metrics"], measured["measured_on"]
-        lines += [
-            f"Measured on {m['n_test']} texts ({on['test']['source']}): accuracy {m['accuracy']:.1%}, mean "
-            f"confidence {m['mean_confidence_test']:.1%}, expected calibration error {m['ece']:.1%}. "
-            f"Misclassification NBAUCC₀.₅ {m['misclassification']['nbaucc_0.5']:.3f}.",
-        ]
-        if m["ood"] is not None:
-            lines += [
-                "",
-                f"On {m['n_ood']} texts of another world ({on['ood']['source']}) its mean confidence is "
-                f"{m['mean_confidence_ood']:.1%} (a random guess: {1 / len(labels):.1%}); "
-                f"OOD NBAUCC₀.₅ {m['ood']['nbaucc_0.5']:.3f}.",
-            ]
+        lines += figures_in_words(measured, len(labels))
     lines += [
         "",
         "Confidence close to accuracy means that, of the texts answered with 80 %, about 80 in 100 are "

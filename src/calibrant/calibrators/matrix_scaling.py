@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import softmax
 
 from calibrant.calibrators.base import Calibrator, Floats, Integers
+from calibrant.calibrators.foldable import Foldable
 from calibrant.calibrators.likelihood import minimise, nll_and_gradient
 from calibrant.errors import UserError
 
@@ -15,7 +16,7 @@ FOLDS = 3
 
 
 @dataclass(frozen=True)
-class MatrixScaling(Calibrator):
+class MatrixScaling(Calibrator, Foldable):
     """p = softmax(W·z + b), with off-diagonal and intercept regularisation (ODIR):
 
         minimise  NLL + λ/(K·(K − 1)) · Σ_{i≠j} w_ij² + λ/K · Σ_j b_j².
@@ -39,6 +40,11 @@ class MatrixScaling(Calibrator):
     def _probabilities(self, z: Floats) -> Floats:
         p: Floats = softmax(z @ np.asarray(self.weights).T + np.asarray(self.b), axis=1)
         return p
+
+    def fold(self, weight: Floats, bias: Floats) -> tuple[Floats, Floats]:
+        """The two products."""
+        w = np.asarray(self.weights)
+        return w @ weight, w @ bias + np.asarray(self.b)
 
 
 def _solve(z: Floats, y: Integers, strength: float) -> tuple[Floats, Floats]:

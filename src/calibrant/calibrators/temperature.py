@@ -9,12 +9,13 @@ from scipy.optimize import brentq
 from scipy.special import softmax
 
 from calibrant.calibrators.base import Calibrator, Floats, Integers
+from calibrant.calibrators.foldable import Foldable
 
 COLDEST, HOTTEST = 0.01, 100.0
 
 
 @dataclass(frozen=True)
-class Temperature(Calibrator):
+class Temperature(Calibrator, Foldable):
     """p = softmax(z / T), with the T in [0.01, 100] that minimises the NLL on dev.
 
     NLL is convex in β = 1/T, so its slope
@@ -53,6 +54,11 @@ class Temperature(Calibrator):
         assert self.temperature is not None
         p: Floats = softmax(z / self.temperature, axis=1)
         return p
+
+    def fold(self, weight: Floats, bias: Floats) -> tuple[Floats, Floats]:
+        """W / T and b / T."""
+        assert self.temperature is not None
+        return weight / self.temperature, bias / self.temperature
 
 
 def _at_bound(bound: float, why: str) -> float:

@@ -7,11 +7,12 @@ import numpy as np
 from scipy.special import softmax
 
 from calibrant.calibrators.base import Calibrator, Floats, Integers
+from calibrant.calibrators.foldable import Foldable
 from calibrant.calibrators.likelihood import minimise, nll_and_gradient
 
 
 @dataclass(frozen=True)
-class VectorScaling(Calibrator):
+class VectorScaling(Calibrator, Foldable):
     """p = softmax(w ∘ z + b), with the w and b (K each) that minimise the NLL on dev."""
 
     name: ClassVar[str] = "vector-scaling"
@@ -35,3 +36,8 @@ class VectorScaling(Calibrator):
     def _probabilities(self, z: Floats) -> Floats:
         p: Floats = softmax(np.asarray(self.w) * z + np.asarray(self.b), axis=1)
         return p
+
+    def fold(self, weight: Floats, bias: Floats) -> tuple[Floats, Floats]:
+        """Each row of W by its w, and w ∘ bias + b."""
+        w = np.asarray(self.w)
+        return w[:, None] * weight, w * bias + np.asarray(self.b)

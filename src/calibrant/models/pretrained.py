@@ -2,7 +2,8 @@
 
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,6 @@ def load_classifier(
         texts: the training texts, from which ``textcnn`` takes its vocabulary.
     """
     import torch
-    from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
     from calibrant.models.t5 import encoder_only
@@ -67,13 +67,53 @@ def load_classifier(
         return model, tokenizer
     path = str(default_encoder()) if name == DEFAULT_MODEL else name
     local = Path(path).is_dir() or not _hub_answers(path)
-    try:
+    with _told_in_one_sentence(name):
         config = encoder_only(AutoConfig.from_pretrained(path, local_files_only=local, **labels))
         _keep_layers(config, layers, name)
         model = AutoModelForSequenceClassification.from_pretrained(
             path, config=config, dtype=torch.float32, ignore_mismatched_sizes=True, local_files_only=local
         )
         tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=local)
+    _check_tokenizer(tokenizer, config, name)
+    return model, tokenizer
+
+
+def load_trained(name: str) -> tuple[Any, Any]:
+    """A sequence classifier as somebody trained it, head and labels included, and its tokenizer.
+
+    Args:
+        name: a directory or an id of the Hugging Face hub.
+    """
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    local = Path(name).is_dir() or not _hub_answers(name)
+    with _told_in_one_sentence(name):
+        model, loaded = AutoModelForSequenceClassification.from_pretrained(
+            name, dtype=torch.float32, local_files_only=local, output_loading_info=True
+        )
+        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
+    if loaded["missing_keys"]:
+        raise UserError(
+            f"The model {name!r} is not a trained classifier: it has no weights for "
+            f"{min(loaded['missing_keys'])}; train one with `calibrant train --model {name} …`."
+        )
+    if model.config.num_labels < 2 or model.config.problem_type not in (None, "single_label_classification"):
+        kind = model.config.problem_type or "regression"
+        raise UserError(f"The model {name!r} does not choose one of several classes ({kind}).")
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token_id = model.config.pad_token_id  # where decoders keep it
+    _check_tokenizer(tokenizer, model.config, name)
+    return model, tokenizer
+
+
+@contextmanager
+def _told_in_one_sentence(name: str) -> Iterator[None]:
+    """What transformers says of a model that it cannot load is long."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
     except UserError:
         raise
     except OSError as error:
@@ -81,9 +121,13 @@ def load_classifier(
             f"No model {name!r}: it is neither a directory with a Hugging Face model nor an id that the hub "
             f"answers for here; use --model {DEFAULT_MODEL} or a path."
         ) from error
-    except (ValueError, SafetensorError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
+    except (ValueError, ImportError, SafetensorError) as error:
+        reason = str(error).strip().splitlines()[0].rstrip(".")
         raise UserError(f"The model {name!r} cannot be loaded as a text classifier ({reason}).") from error
+
+
+def _check_tokenizer(tokenizer: Any, config: Any, name: str) -> None:
+    """Refuse one that is of no use, and let it cut texts at what the model can take."""
     if tokenizer.pad_token_id is None or len(tokenizer) <= len(tokenizer.all_special_ids):
         # For a BERT without tokenizer files, transformers makes one that knows no word at all.
         raise UserError(
@@ -91,7 +135,6 @@ def load_classifier(
         )
     positions = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
     tokenizer.model_max_length = min(tokenizer.model_max_length, positions)
-    return model, tokenizer
 
 
 def _keep_layers(config: Any, layers: int | None, name: str) -> None:

@@ -1,0 +1,75 @@
+"""``calibrant audit``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def audit(
+    model: Annotated[str, typer.Option(help="A trained classifier: a directory or an id of the hub.")],
+    test: Annotated[str, typer.Option(help="Labelled file with text that its training has not seen.")],
+    ood: Annotated[str | None, typer.Option(help="File with unfamiliar text; labels are not needed.")] = None,
+    dev: Annotated[
+        str | None, typer.Option(help="Another labelled file: calibrators are fitted, and advice is given.")
+    ] = None,
+    text_column: Annotated[str, typer.Option(help="Column that holds the text.")] = "text",
+    label_column: Annotated[
+        str, typer.Option(help="Column that holds the label: the model's name for it, or its id.")
+    ] = "label",
+    max_length: Annotated[
+        int | None, typer.Option(min=4, help="Tokens at which a text is cut [what the model can take].")
+    ] = None,
+    export: Annotated[
+        str | None, typer.Option(help="Also write the model with the calibrator folded in, as a new folder.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write an HTML page.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure a classifier that you already have: is its confidence right, and what to do if not.
+
+    Example:  calibrant audit --model my-model --test test.csv --ood other.csv --dev dev.csv
+    """
+    from calibrant.cli.console import working
+
+    with working() as progress:
+        from calibrant.audit import Question
+        from calibrant.audit import audit as audit_model
+
+        question = Question(model, test, ood, dev, text_column, label_column, max_length, export)
+        found = audit_model(question, progress)
+    reasons = [] if found.remedy is None else found.remedy.advice.reasons
+    if report is not None:
+        from calibrant.report.page import write_report
+
+        entries = [found.as_it_is] if found.remedy is None else [found.as_it_is, found.remedy.entry]
+        write_report(report, f"calibrant audit: {model}", entries, notes=[*found.words, *reasons])
+    if json_:
+        typer.echo(json.dumps(found.as_json(), ensure_ascii=False))
+        return
+    typer.echo("\n".join(found.words))
+    if found.remedy is None:
+        typer.echo("With --dev, another labelled file, it would fit calibrators and say what to do.")
+    else:
+        from calibrant.cli.tables import plain_table
+
+        rows = [
+            {
+                "calibrator": row["name"],
+                "NLL, dev left out": f"{row['dev_nll']:.3f}",
+                "NLL, test": f"{row['nll']:.3f}",
+                "ECE, test": f"{row['ece']:.1%}",
+                "accuracy, test": f"{row['accuracy']:.1%}",
+            }
+            for row in found.table()
+        ]
+        typer.echo(f"\n{plain_table(rows)}\n")
+        typer.echo("\n".join([*reasons, f"Advice: {found.remedy.advice.action}."]))
+    if found.exported is not None:
+        typer.echo(f"Written: {found.exported}, a plain transformers model, its calibrator folded in.")
+    elif export is not None:
+        typer.echo("Nothing was exported: dev says that no calibrator helps.")
+    if report is not None:
+        typer.echo(f"Report: {report}")
+    typer.echo(f"Next: {found.next_command}")

@@ -1,0 +1,37 @@
+"""``calibrant export``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],
+    onnx: Annotated[
+        bool, typer.Option("--onnx", help="Also write model.onnx, checked against torch with onnxruntime.")
+    ] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Write a run as a plain transformers model, with its calibrator folded into the last layer.
+
+    Example:  calibrant export runs/tickets tickets-model --onnx
+    """
+    from calibrant.cli.console import working
+
+    with working() as progress:
+        from calibrant.export import export as export_run
+
+        done = export_run(run, folder, onnx, progress)
+    if json_:
+        result = {"run": str(run), "folder": str(folder), "calibrator": done.calibrator}
+        differences = {"difference": done.difference, "onnx_difference": done.onnx_difference}
+        typer.echo(json.dumps(result | differences))
+        return
+    inside = "no calibrator" if done.calibrator is None else f"{done.calibrator} folded in"
+    typer.echo(f"{folder}: plain transformers model, {inside}; probabilities equal to {done.difference:.0e}")
+    if done.onnx_difference is not None:
+        typer.echo(f"{folder / 'model.onnx'}: probabilities equal to {done.onnx_difference:.0e}")
+    typer.echo(f'In Python: pipeline("text-classification", "{folder}", truncation=True)')

@@ -1,0 +1,177 @@
+"""A calibrated classifier as a plain model, which needs no code of ours.
+
+The calibrator goes into the last linear layer (``calibrators/foldable.py``), so that the softmax of
+``pipeline("text-classification", DIR)`` is the calibrated probability. The folder is there only if that
+pipeline, asked for a few texts, gave the probabilities that calibrant gives.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import softmax
+from torch import nn
+
+from calibrant.atomic import new_folder, write_text
+from calibrant.calibrators import Calibrator
+from calibrant.calibrators.foldable import Foldable
+from calibrant.card import model_card, use_in_words
+from calibrant.data.encode import encode, pad
+from calibrant.errors import UserError
+from calibrant.inference.single import SinglePass
+from calibrant.models.last_linear import last_linear
+from calibrant.onnx import check_onnx_installed, write_onnx
+from calibrant.prediction import load, predict_logits
+from calibrant.types import Progress
+
+TOLERANCE = 1e-5
+"""Rounding in float32 comes to 4e-7 with MiniLM; a calibrator folded into the wrong layer to far more."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and the largest differences of a probability from calibrant's own."""
+
+    folder: Path
+    calibrator: str | None  # the one that is folded in
+    difference: float  # of transformers' pipeline
+    onnx_difference: float | None  # of onnxruntime from the pipeline's model; None: no ONNX file
+
+
+def export(
+    run: Path | str, folder: Path | str, onnx: bool = False, progress: Progress | None = None
+) -> Exported:
+    """Write a run as a plain model: weights, tokenizer and model card, and ``model.onnx`` if asked for.
+
+    Refused where plain transformers could not give the run's probabilities.
+    """
+    check_target(folder, onnx)
+    classifier = load(run)
+    if not isinstance(classifier.inference, SinglePass):
+        raise UserError(
+            f"{run} answers with the mean of several passes ({classifier.inference.name}), which one plain "
+            "model cannot give; export a run that was trained with --inference single."
+        )
+    max_length = min(classifier.run.config.max_length, classifier.tokenizer.model_max_length)
+    use = use_in_words(max_length, onnx)
+    card = model_card(classifier.run.name, classifier.run.record, classifier.run.metrics(), use)
+    return write_plain(
+        folder,
+        classifier.models[0],
+        classifier.tokenizer,
+        classifier.calibrator,
+        max_length,
+        card,
+        onnx,
+        progress,
+    )
+
+
+def check_target(folder: Path | str, onnx: bool) -> None:
+    """Refuse early what would fail after all the work."""
+    path = Path(folder)
+    if path.is_file() or (path.is_dir() and any(path.iterdir())):
+        raise UserError(f"{path} exists and is not empty; name a new folder for the export.")
+    if onnx:
+        check_onnx_installed()
+
+
+def write_plain(
+    folder: Path | str,
+    model: Any,
+    tokenizer: Any,
+    calibrator: Calibrator | None,
+    max_length: int,
+    card: str,
+    onnx: bool,
+    progress: Progress | None = None,
+) -> Exported:
+    """Fold the calibrator into ``model``, in place, write it with all that belongs to it, and check that."""
+    if not type(model).__module__.startswith("transformers."):
+        raise UserError(
+            f"{type(model).__name__} is an architecture of calibrant's own, unknown to plain transformers; "
+            "serve the run with calibrant.load, or train another --model."
+        )
+
+    def step(done: int) -> None:
+        if progress is not None:
+            progress("export", done, 3)
+
+    step(0)
+    labels = [model.config.id2label[i] for i in range(model.config.num_labels)]
+    texts = _texts(labels, max_length)
+    rows = encode(tokenizer, texts, max_length)
+    logits = predict_logits(SinglePass(), [model], rows, tokenizer.pad_token_id)
+    expected = softmax(logits, axis=1)
+    if calibrator is not None:
+        expected = calibrator.probabilities(logits)
+        ids, mask = pad(rows, tokenizer.pad_token_id)
+        fold(calibrator, last_linear(model, ids.to(model.device), mask.to(model.device)))
+    model.config.problem_type = "single_label_classification"  # by which a pipeline takes the softmax
+    tokenizer.model_max_length = max_length
+    tokenizer.padding_side = "right"  # as in training
+    with new_folder(Path(folder)) as unfinished:
+        model.save_pretrained(unfinished)
+        tokenizer.save_pretrained(unfinished)
+        write_text(unfinished / "README.md", card)
+        step(1)
+        plain = _pipeline(unfinished)
+        difference = float(np.abs(_answers(plain, texts, labels) - expected).max())
+        if not difference <= TOLERANCE:  # so that NaN fails
+            raise UserError(
+                f"Plain transformers gives probabilities that are off by {difference:.2g}, more than "
+                f"{TOLERANCE:g}, for this {type(model).__name__}; nothing was written. "
+                "Use calibrant.load on the run itself."
+            )
+        step(2)
+        onnx_difference = None
+        if onnx:
+            path = unfinished / "model.onnx"
+            onnx_difference = write_onnx(plain.model, path, rows, tokenizer.pad_token_id)
+    step(3)
+    return Exported(
+        Path(folder), None if calibrator is None else calibrator.name, difference, onnx_difference
+    )
+
+
+@torch.no_grad()
+def fold(calibrator: Calibrator, layer: nn.Linear) -> None:
+    """Let the layer give A·z + c where it gave z; refused where the calibrator is not of that form."""
+    if not isinstance(calibrator, Foldable):
+        raise UserError(
+            f"The calibrator {calibrator.name!r} is not linear in the logits and cannot be folded into the "
+            "last layer; fit another with `calibrant calibrate RUN --calibrator temperature`."
+        )
+    weight = layer.weight.double().cpu().numpy()
+    bias = np.zeros(len(weight)) if layer.bias is None else layer.bias.double().cpu().numpy()
+    weight, bias = calibrator.fold(weight, bias)
+    layer.weight.copy_(torch.from_numpy(weight))
+    if layer.bias is not None:
+        layer.bias.copy_(torch.from_numpy(bias))
+    elif bias.any():
+        raise UserError(
+            f"The last layer has no bias to take the offsets of the calibrator {calibrator.name!r}; use "
+            "temperature, which has none."
+        )
+
+
+def _texts(labels: Sequence[str], max_length: int) -> list[str]:
+    """Texts to check with: short ones, and one that is longer than what the model reads."""
+    names = list(labels[:8])
+    return [*names, " ".join(names * max_length)]
+
+
+def _pipeline(folder: Path) -> Any:
+    from transformers import pipeline
+
+    return pipeline("text-classification", str(folder), device="cpu", truncation=True, top_k=None)
+
+
+def _answers(plain: Any, texts: list[str], labels: Sequence[str]) -> NDArray[np.floating]:
+    """What the pipeline says of each class, (n, K)."""
+    scores = [{answer["label"]: answer["score"] for answer in answers} for answers in plain(texts)]
+    return np.array([[of_text[name] for name in labels] for of_text in scores])
