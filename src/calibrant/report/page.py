@@ -83,7 +83,8 @@ def _reliability_figure(entry: Entry, prefix: str) -> Markup:
         f"Reliability diagram of {entry.name} on {len(entry.test)} familiar texts: expected calibration "
         f"error {_shown(entry.metrics.get('ece'))}, accuracy {_shown(entry.metrics.get('accuracy'))}."
     )
-    return _svg(partial(reliability_diagram, prediction=entry.test), prefix, label)
+    draw = partial(reliability_diagram, confidence=entry.test.confidence, correct=entry.test.correct)
+    return _svg(draw, prefix, label)
 
 
 def _histograms(entries: Sequence[Entry]) -> list[Markup | None]:
