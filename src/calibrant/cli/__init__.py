@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from calibrant.cli import calibrate, demo, evaluate, predict, train
+from calibrant.cli import calibrate, demo, evaluate, predict, report, train
 from calibrant.cli import list as list_
 from calibrant.errors import UserError
 
@@ -23,6 +23,7 @@ app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("calibrate")(calibrate.calibrate)
 app.command("predict")(predict.predict)
+app.command("report")(report.report)
 app.command("list")(list_.list_)
 
 
