@@ -24,7 +24,9 @@ def test_files_on_standard_output_and_what_is_missing_on_the_other(make, run):
     done = run(make.path, "--what", "curves")
     assert done.exit_code == 0
     assert done.stdout == f"{make.path}/figures/curves-20ng-15.svg\n"
-    assert f"calibrant: not drawn: {make.path} has no cells of any method on banking77" in done.stderr
+    assert (
+        f"calibrant: curves is not drawn: {make.path} has no cells of any method on banking77" in done.stderr
+    )
     assert (make.path / "figures" / "curves-20ng-15.txt").read_text().startswith("Calibration curves")
 
 

@@ -43,4 +43,4 @@ def figure(
     for path in written.paths:
         typer.echo(path)
     for sentence in written.missing:
-        typer.echo(f"calibrant: not drawn: {sentence}", err=True)
+        typer.echo(f"calibrant: {sentence}", err=True)

@@ -86,7 +86,8 @@ def _shares(confidence: ArrayLike, bins: int) -> tuple[Floats, Floats]:
 
 
 def figure_bytes(figure: Figure, format: str = "svg", transparent: bool = False) -> bytes:
-    """A file's content, in one of ``FORMATS``: the same figure gives the same bytes."""
+    """A file's content, in one of ``FORMATS``: the same figure gives the same bytes, its layout settled."""
+    _settle_layout(figure)
     buffer = io.BytesIO()
     # Ids come from a hash of the content and a salt that is random otherwise; text stays text.
     with matplotlib.rc_context({"svg.hashsalt": "calibrant", "svg.fonttype": "none"}):
@@ -94,6 +95,21 @@ def figure_bytes(figure: Figure, format: str = "svg", transparent: bool = False)
             buffer, format=format, transparent=transparent, metadata=dict.fromkeys(FORMATS[format]), dpi=150
         )
     return buffer.getvalue()
+
+
+def _settle_layout(figure: Figure) -> None:
+    """Lay the axes out now, at rounded places.
+
+    The solver of a constrained layout takes its constraints in the order of their addresses, so the last
+    bits of a place differ from one time to the next, and with them the ids that are hashed from it.
+    """
+    if figure.get_layout_engine() is None:
+        return
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        place = np.round(axes.get_position(original=True).bounds, 6)
+        axes.set_position((place[0], place[1], place[2], place[3]), which="original")
 
 
 def figure_svg(figure: Figure, prefix: str = "", label: str = "") -> str:

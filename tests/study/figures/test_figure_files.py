@@ -67,7 +67,9 @@ def test_the_illustration_needs_no_study(tmp_path, monkeypatch):
 
 
 def test_nothing_can_be_drawn(study, tmp_path):
-    with pytest.raises(UserError, match=r"nor of manifold-smoothing on banking77; get them with `calibrant"):
+    with pytest.raises(
+        UserError, match=r"^reliability is not drawn: .* manifold-smoothing on banking77; get them with `"
+    ):
         write_figures(study, tmp_path / "out", "reliability", ["banking77"])
     assert not (tmp_path / "out").exists()
 

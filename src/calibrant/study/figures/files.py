@@ -44,13 +44,13 @@ def write_figures(
     pick("format", format, FORMATS)
     choices = {name: [figure] for name, figure in figures().items()} | {ALL: list(figures().values())}
     source = Study(Path(study), tuple(dict.fromkeys(datasets)))
-    jobs = [job for figure in pick("figure", what, choices) for job in figure.jobs(source)]
+    jobs = [(figure.name, job) for figure in pick("figure", what, choices) for job in figure.jobs(source)]
     paths, missing = [], []
-    for done, job in enumerate(jobs, start=1):
+    for done, (name, job) in enumerate(jobs, start=1):
         try:
             drawing = job()
         except NotMeasured as error:
-            missing.append(str(error))
+            missing.append(f"{name} is not drawn: {error}")
         else:
             path = Path(out) / f"{drawing.name}.{format}"
             path.parent.mkdir(parents=True, exist_ok=True)
