@@ -21,6 +21,7 @@ from transformers import BertConfig, BertForSequenceClassification, PreTrainedTo
 from calibrant.cli import main
 from calibrant.config import RunConfig
 from calibrant.fitting import fit
+from made_cells import Maker
 
 torch.set_num_threads(1)  # for models this small, a second thread only waits
 
@@ -157,3 +158,9 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return int(end.value.code or 0), out, err
 
     return run
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Maker:
+    """Writes cells into a study."""
+    return Maker(tmp_path / "study")

@@ -1,9 +1,11 @@
 """Measure a run on test text and on text of another world, and keep what was found."""
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from calibrant import artifact
 from calibrant.artifact import Run
 from calibrant.card import abstention_in_words, rule_in_words
 from calibrant.data import datasets, read_file
@@ -91,6 +93,36 @@ def measure(
         notes += [rule_in_words(stored), abstention_in_words(metrics["abstention"])]
     entry = Entry(name, test_prediction, ood_prediction, metrics)
     return Measured(entry, test_texts, ood_texts, classifier.label_names, notes)
+
+
+def measure_all(
+    paths: Sequence[Path | str],
+    test: str | None = None,
+    ood: str | None = None,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    progress: Progress | None = None,
+) -> list[Measured]:
+    """Evaluate several runs on the same texts, as ``measure`` does; each is named by its folder."""
+    names = [str(Path(path)) for path in paths]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"{name} is named twice; name each run once.")
+        artifact.load(name)  # before long work: all of them are runs
+    measured: list[Measured] = []
+    for name in names:
+        one = measure(name, test, ood, text_column, label_column, progress)
+        if measured and _fingerprints(one) != _fingerprints(measured[0]):
+            raise UserError(
+                f"{names[0]} and {name} have test texts of their own, so their numbers do not compare; name "
+                "the same texts for all with --test and --ood."
+            )
+        measured.append(replace(one, entry=replace(one.entry, name=name)))
+    return measured
+
+
+def _fingerprints(measured: Measured) -> list[str | None]:
+    return [None if texts is None else texts.fingerprint for texts in (measured.test, measured.ood)]
 
 
 def _warn_of_overlap(run: Run, test: Texts) -> None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.errors import UserError
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -84,6 +86,13 @@ class Prediction:
     def confidence(self) -> NDArray[np.floating]:
         """Its probability, (n,)."""
         return np.asarray(self.probabilities.max(axis=1))
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """Whether it is the true class, (n,)."""
+        if self.labels is None:  # numpy compares with None, and all would be wrong
+            raise UserError("Which predictions are correct is not known without labels; add a label column.")
+        return np.asarray(self.predicted == self.labels)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from calibrant.errors import UserError
 from calibrant.evaluation import evaluate
 from calibrant.report import Entry, confidence_histogram, figure_svg, reliability_diagram, write_report
+from calibrant.report.plots import FORMATS, figure_bytes
 from calibrant.types import Prediction
 
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -210,7 +211,7 @@ def test_refusals(tmp_path):
 def test_reliability_diagram_shows_the_bins_of_the_metric():
     p = np.array([[0.6, 0.4], [0.6, 0.4], [1.0, 0.0]])
     axes = Figure().add_subplot()
-    reliability_diagram(axes, Prediction(p, np.array([0, 1, 0])))
+    reliability_diagram(axes, p.max(axis=1), [True, False, True])
     accuracy, gap = axes.containers
     assert [bar.get_x() for bar in accuracy] == pytest.approx([8 / 15, 14 / 15])
     assert [bar.get_height() for bar in accuracy] == [0.5, 1.0]
@@ -218,9 +219,20 @@ def test_reliability_diagram_shows_the_bins_of_the_metric():
     assert axes.get_title() == "ECE 6.7%, accuracy 66.7%"
 
 
-def test_reliability_diagram_needs_labels():
-    with pytest.raises(UserError, match=r"labels must have shape \(1,\)"):
-        reliability_diagram(Figure().add_subplot(), Prediction(np.array([[1.0, 0.0]])))
+def test_a_model_without_labels_has_no_place_on_the_page(tmp_path):
+    unlabelled = Entry("a", Prediction(np.array([[1.0, 0.0]])), None, {})
+    with pytest.raises(UserError, match=r"correct is not known without labels; add a label column\."):
+        write_report(tmp_path / "page.html", "t", [unlabelled])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_figure_bytes_are_the_same_for_the_same_figure(format):
+    def draw(confidence):
+        figure = Figure()
+        confidence_histogram(figure.add_subplot(), confidence)
+        return figure_bytes(figure, format)
+
+    assert draw([0.2, 0.9]) == draw([0.2, 0.9]) != draw([0.2, 0.8])
 
 
 def test_confidence_histogram_sums_to_one():

@@ -70,3 +70,22 @@ def test_no_study_there(tmp_path):
 def test_confidences_that_are_gone(cell, tmp_path):
     with pytest.raises(UserError, match=r"seed-3\.npz is missing or damaged; remove seed-3\.json"):
         read_confidences(cell, tmp_path)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, -1], ids=["empty", "a byte", "the start", "all but the end"])
+def test_confidences_that_are_damaged(cell, confidences, tmp_path, kept):
+    cell.write(tmp_path, confidences)
+    path = cell.key.path(tmp_path).with_suffix(".npz")
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(UserError, match=r"seed-3\.npz is missing or damaged; remove seed-3\.json"):
+        read_confidences(cell, tmp_path)
+
+
+def test_confidences_that_changed_on_the_disk(cell, confidences, tmp_path):
+    cell.write(tmp_path, confidences)
+    path = cell.key.path(tmp_path).with_suffix(".npz")
+    content = bytearray(path.read_bytes())
+    content[60:70] = bytes(10)  # within the packed numbers
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"seed-3\.npz is missing or damaged; remove seed-3\.json"):
+        read_confidences(cell, tmp_path)

@@ -5,7 +5,18 @@ import sys
 
 import typer
 
-from calibrant.cli import audit, calibrate, demo, evaluate, export, monitor, predict, threshold, train
+from calibrant.cli import (
+    audit,
+    calibrate,
+    demo,
+    evaluate,
+    export,
+    monitor,
+    predict,
+    report,
+    threshold,
+    train,
+)
 from calibrant.cli import list as list_
 from calibrant.errors import UserError
 
@@ -25,6 +36,7 @@ app.command("calibrate")(calibrate.calibrate)
 app.command("threshold")(threshold.threshold)
 app.command("predict")(predict.predict)
 app.command("monitor")(monitor.monitor)
+app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("audit")(audit.audit)
 app.command("list")(list_.list_)

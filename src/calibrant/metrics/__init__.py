@@ -9,7 +9,7 @@ from calibrant.metrics.base import Metric
 from calibrant.metrics.brier import brier_score
 from calibrant.metrics.ece import Reliability, expected_calibration_error, reliability
 from calibrant.metrics.fpr95 import fpr95
-from calibrant.metrics.nbaucc import f1_curve, nbaucc
+from calibrant.metrics.nbaucc import f1_curve, nbaucc, thresholds
 from calibrant.metrics.nll import negative_log_likelihood
 from calibrant.metrics.risk_coverage import aurc, risk_coverage
 from calibrant.registry import discover
@@ -30,6 +30,7 @@ __all__ = [
     "negative_log_likelihood",
     "reliability",
     "risk_coverage",
+    "thresholds",
 ]
 
 

@@ -28,6 +28,12 @@ class Reliability:
     accuracy: Floats  # (bins,) their accuracy, NaN in an empty bin
     edges: Floats  # (bins + 1,)
 
+    @property
+    def ece(self) -> float:
+        """Σ_b |B_b| / n · |accuracy(B_b) − confidence(B_b)|."""
+        gap = np.abs(self.accuracy - self.confidence)
+        return float(np.nansum(self.count / self.count.sum() * gap))
+
 
 def assign_bins(
     confidence: ArrayLike, bins: int = 15, strategy: Strategy = "width"
@@ -90,8 +96,7 @@ def expected_calibration_error(
     """
     p, y = check_classification(probabilities, labels)
     predicted = p.argmax(axis=1)
-    r = reliability(p[np.arange(len(p)), predicted], predicted == y, bins, strategy)
-    return float(np.nansum(r.count / len(y) * np.abs(r.accuracy - r.confidence)))
+    return reliability(p[np.arange(len(p)), predicted], predicted == y, bins, strategy).ece
 
 
 ECE = Metric("ece", "ECE", "classification", higher_is_better=False, function=expected_calibration_error)

@@ -36,6 +36,20 @@ def f1_curve(confidence: ArrayLike, positive: ArrayLike, thresholds: ArrayLike) 
     return np.asarray(2 * true_positives / np.maximum(detected + np.count_nonzero(flags), 1))
 
 
+def thresholds(tau: float = 1.0, steps: int = 50) -> Floats:
+    """The M = ``steps`` thresholds τ·i/M of NBAUCC_τ: on them it is the mean of the curve.
+
+    >>> thresholds(0.5, steps=5).tolist()
+    [0.1, 0.2, 0.3, 0.4, 0.5]
+    """
+    if not 0 < tau <= 1:
+        raise UserError(f"tau must lie in (0, 1], got {tau}.")
+    if steps < 1:
+        raise UserError(f"steps must be at least 1, got {steps}.")
+    # From integers: the threshold 0.15 of τ = 0.5 then equals a confidence of 0.15, and does not detect it.
+    return tau * np.arange(1, steps + 1) / steps
+
+
 def nbaucc(confidence: ArrayLike, positive: ArrayLike, tau: float = 0.5, steps: int = 50) -> float:
     """NBAUCC_τ = 1/M · Σ_{i=1..M} F1(τ·i/M), with M = ``steps``.
 
@@ -54,13 +68,7 @@ def nbaucc(confidence: ArrayLike, positive: ArrayLike, tau: float = 0.5, steps: 
     >>> round(nbaucc([0.9, 0.95, 0.1, 0.15], [False, False, True, True], tau=0.5), 4)
     0.7667
     """
-    if not 0 < tau <= 1:
-        raise UserError(f"tau must lie in (0, 1], got {tau}.")
-    if steps < 1:
-        raise UserError(f"steps must be at least 1, got {steps}.")
-    # From integers: the threshold 0.15 of τ = 0.5 then equals a confidence of 0.15, and does not detect it.
-    thresholds = tau * np.arange(1, steps + 1) / steps
-    return float(f1_curve(confidence, positive, thresholds).mean())
+    return float(f1_curve(confidence, positive, thresholds(tau, steps)).mean())
 
 
 def _bounded_by(tau: float) -> Metric:

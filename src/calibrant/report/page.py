@@ -83,7 +83,8 @@ def _reliability_figure(entry: Entry, prefix: str) -> Markup:
         f"Reliability diagram of {entry.name} on {len(entry.test)} familiar texts: expected calibration "
         f"error {_shown(entry.metrics.get('ece'))}, accuracy {_shown(entry.metrics.get('accuracy'))}."
     )
-    return _svg(partial(reliability_diagram, prediction=entry.test), prefix, label)
+    draw = partial(reliability_diagram, confidence=entry.test.confidence, correct=entry.test.correct)
+    return _svg(draw, prefix, label)
 
 
 def _histograms(entries: Sequence[Entry]) -> list[Markup | None]:
@@ -140,9 +141,14 @@ def _shown(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
 
 
-def _write(path: Path, text: str) -> Path:
+def check_place(path: Path) -> None:
+    """Refuse a place that no page can be written to; for those who do long work first."""
     if path.is_dir():
         raise UserError(f"The report is one file, but {path} is a directory; give a name ending in .html.")
+
+
+def _write(path: Path, text: str) -> Path:
+    check_place(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, text)
     return path

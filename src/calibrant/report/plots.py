@@ -10,27 +10,32 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from calibrant.metrics import accuracy, expected_calibration_error, reliability
-from calibrant.metrics.base import Floats, check_classification
+from calibrant.metrics import reliability
+from calibrant.metrics.base import Floats
 from calibrant.metrics.ece import assign_bins
-from calibrant.types import Prediction
 
 # The colours of the light page. In SVG text each becomes a CSS variable, so that a dark page can set its own.
 INK, FAINT, ACCENT, GAP = "#1b2a38", "#9aa7b2", "#2f6f9f", "#c8553d"
 _VARIABLES = {INK: "--ink", FAINT: "--faint", ACCENT: "--accent", GAP: "--gap"}
 
+FORMATS = {
+    "svg": ("Date", "Creator", "Format", "Type"),
+    "png": ("Software",),
+    "pdf": ("CreationDate", "Creator", "Producer"),
+}
+"""Of files; with each the metadata that we leave out, since they tell when a figure was made."""
 
-def reliability_diagram(axes: Axes, prediction: Prediction, bins: int = 15) -> None:
+
+def reliability_diagram(axes: Axes, confidence: ArrayLike, correct: ArrayLike, bins: int = 15) -> None:
     """Accuracy of each confidence bin against its mean confidence; a calibrated model is on the diagonal.
 
     Args:
         axes: where to draw.
-        prediction: on familiar text, with labels.
+        confidence: (n,) in [0, 1], on familiar text.
+        correct: (n,) bool, whether the predicted class is the true one.
         bins: as in the expected calibration error, whose binning this is.
     """
-    labels = np.array([], dtype=int) if prediction.labels is None else prediction.labels
-    p, y = check_classification(prediction.probabilities, labels)
-    r = reliability(p.max(axis=1), p.argmax(axis=1) == y, bins)
+    r = reliability(confidence, correct, bins)
     filled = r.count > 0
     left, width = r.edges[:-1][filled], np.diff(r.edges)[filled]
     hit, said = r.accuracy[filled], r.confidence[filled]
@@ -39,8 +44,10 @@ def reliability_diagram(axes: Axes, prediction: Prediction, bins: int = 15) -> N
         left, said - hit, width, bottom=hit, align="edge", color=GAP, alpha=0.4, label="gap to confidence"
     )
     axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1)
-    ece = expected_calibration_error(p, y, bins)
-    _dress(axes, "accuracy", title=f"ECE {ece:.1%}, accuracy {accuracy(p, y):.1%}")
+    right = np.asarray(correct).mean()
+    dress(axes, "confidence", "accuracy", title=f"ECE {r.ece:.1%}, accuracy {right:.1%}")
+    legend_below(axes)
+    axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
 
 
@@ -62,7 +69,9 @@ def confidence_histogram(
     axes.axvline(mean, color=GAP, linewidth=1.5, label="mean")
     if guess is not None:
         axes.axvline(guess, color=INK, linewidth=1, linestyle="--", label=f"random guess ({guess:.0%})")
-    _dress(axes, "share of texts", title=f"mean confidence {mean:.1%}")
+    dress(axes, "confidence", "share of texts", title=f"mean confidence {mean:.1%}")
+    legend_below(axes)
+    axes.set_xlim(0, 1)
     axes.set_ylim(0, top)
 
 
@@ -76,6 +85,33 @@ def _shares(confidence: ArrayLike, bins: int) -> tuple[Floats, Floats]:
     return edges, np.bincount(index, minlength=bins) / len(index)
 
 
+def figure_bytes(figure: Figure, format: str = "svg", transparent: bool = False) -> bytes:
+    """A file's content, in one of ``FORMATS``: the same figure gives the same bytes, its layout settled."""
+    _settle_layout(figure)
+    buffer = io.BytesIO()
+    # Ids come from a hash of the content and a salt that is random otherwise; text stays text.
+    with matplotlib.rc_context({"svg.hashsalt": "calibrant", "svg.fonttype": "none"}):
+        figure.savefig(
+            buffer, format=format, transparent=transparent, metadata=dict.fromkeys(FORMATS[format]), dpi=150
+        )
+    return buffer.getvalue()
+
+
+def _settle_layout(figure: Figure) -> None:
+    """Lay the axes out now, at rounded places.
+
+    The solver of a constrained layout takes its constraints in the order of their addresses, so the last
+    bits of a place differ from one time to the next, and with them the ids that are hashed from it.
+    """
+    if figure.get_layout_engine() is None:
+        return
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        place = np.round(axes.get_position(original=True).bounds, 6)
+        axes.set_position((place[0], place[1], place[2], place[3]), which="original")
+
+
 def figure_svg(figure: Figure, prefix: str = "", label: str = "") -> str:
     """SVG text to put into a page: the same figure gives the same text.
 
@@ -84,12 +120,7 @@ def figure_svg(figure: Figure, prefix: str = "", label: str = "") -> str:
         prefix: put before each id, so that the ids of two figures on a page differ.
         label: what the figure shows, for those who cannot see it.
     """
-    no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    buffer = io.StringIO()
-    # Ids come from a hash of the content and a salt that is random otherwise; text stays text.
-    with matplotlib.rc_context({"svg.hashsalt": "calibrant", "svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata=no_metadata)
-    svg = buffer.getvalue()
+    svg = figure_bytes(figure, transparent=True).decode()
     svg = svg[svg.index("<svg") :]  # the XML declaration and doctype do not belong inside HTML
     svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{escape(prefix)}", svg)
     for colour, variable in _VARIABLES.items():
@@ -98,13 +129,16 @@ def figure_svg(figure: Figure, prefix: str = "", label: str = "") -> str:
     return svg.replace("<svg", f"<svg {role}", 1)
 
 
-def _dress(axes: Axes, ylabel: str, title: str) -> None:
-    """Labels, colours and a legend below the axes, where it hides nothing."""
+def legend_below(axes: Axes) -> None:
+    """Below the axes, where it hides nothing."""
     axes.legend(
         loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, frameon=False, fontsize=8, labelcolor=INK
     )
-    axes.set_xlim(0, 1)
-    axes.set_xlabel("confidence", color=INK)
+
+
+def dress(axes: Axes, xlabel: str, ylabel: str, title: str) -> None:
+    """Labels and colours that all figures share."""
+    axes.set_xlabel(xlabel, color=INK)
     axes.set_ylabel(ylabel, color=INK)
     axes.set_title(title, color=INK, fontsize=10)
     axes.tick_params(colors=INK, labelsize=8)

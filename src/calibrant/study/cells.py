@@ -8,6 +8,8 @@ The JSON file is written last: where it is, the cell is finished.
 
 import io
 import json
+import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -110,10 +112,11 @@ def read_confidences(cell: Cell, study: Path | str) -> Confidences:
     """What lies beside the cell."""
     path = cell.key.path(study).with_suffix(".npz")
     try:
-        with np.load(path, allow_pickle=False) as packed:
+        content = io.BytesIO(path.read_bytes())  # a damaged file that numpy opens itself stays open
+        with np.load(content, allow_pickle=False) as packed:
             test, ood = _unpack(packed["test"]), _unpack(packed["ood"])
             correct = np.unpackbits(packed["correct"], count=len(test)).astype(bool)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(
             f"{path} is missing or damaged; remove {path.with_suffix('.json').name} and run the cell again."
         ) from error

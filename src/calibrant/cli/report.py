@@ -1,0 +1,49 @@
+"""``calibrant report``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories, one column each.")],
+    out: Annotated[Path, typer.Option(help="The HTML page to write.")],
+    test: Annotated[
+        str | None, typer.Option(help="Labelled test file, or a dataset's name [the runs' own dataset].")
+    ] = None,
+    ood: Annotated[
+        str | None,
+        typer.Option(help="Unfamiliar text: a file or a dataset's name [the runs' own dataset's]."),
+    ] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column that holds the text [as in training].")
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="Column that holds the label [as in training].")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object, run by run.")] = False,
+) -> None:
+    """Measure runs on the same texts and set them side by side on one page.
+
+    Example:  calibrant report runs/plain runs/smoothed --test test.csv --ood other.csv --out page.html
+    """
+    from calibrant.cli.console import working
+
+    with working() as progress:
+        from calibrant.measure import measure_all
+        from calibrant.report.page import check_place, write_report
+
+        check_place(out)
+        measured = measure_all(runs, test, ood, text_column, label_column, progress)
+        entries = [one.entry for one in measured]
+        write_report(out, "Runs side by side", entries, notes=measured[0].notes)
+    metrics = {entry.name: entry.metrics for entry in entries}
+    if json_:
+        typer.echo(json.dumps(metrics))
+        return
+    from calibrant.cli.tables import metric_table
+
+    typer.echo(metric_table(metrics))
+    typer.echo(f"Report: {out}")
