@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from calibrant.cli import calibrate, demo, evaluate, predict, train
+from calibrant.cli import calibrate, demo, evaluate, predict, study, train
 from calibrant.cli import list as list_
 from calibrant.errors import UserError
 
@@ -24,6 +24,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("calibrate")(calibrate.calibrate)
 app.command("predict")(predict.predict)
 app.command("list")(list_.list_)
+app.add_typer(study.app, name="study")
 
 
 @app.callback(invoke_without_command=True)

@@ -41,6 +41,14 @@ def make_splits(name: str, train: Texts, dev: Texts | None, max_train_samples: i
     return Splits(name, train, dev, label_names)
 
 
+def draw(texts: Texts, at_most: int | None) -> Texts:
+    """That many of the texts, the same ones each time; all of them where there are no more, or for None."""
+    if at_most is None or at_most >= len(texts):
+        return texts
+    kept = sorted(random.Random(SPLIT_SEED).sample(range(len(texts)), at_most))
+    return _take(texts, kept, f"{texts.source} ({at_most} of {len(texts)} drawn)")
+
+
 def check_labels(texts: Texts, label_names: Sequence[str]) -> None:
     """Refuse labels that training never saw."""
     unseen = sorted(set(texts.labels or ()) - set(label_names))
