@@ -26,7 +26,7 @@ from calibrant.study.executors import Executor
 from calibrant.study.executors.base import Work
 from calibrant.study.executors.local import Local
 from calibrant.study.measuring import measure_job
-from calibrant.study.plan import Chosen, Job, Request, plan, waves
+from calibrant.study.plan import Chosen, Job, Request, Training, plan, waves
 from calibrant.study.search import GRIDS, Search, import_optuna, look_at_dev, read_chosen, settings
 from calibrant.types import Progress
 
@@ -81,17 +81,16 @@ def run_study(
     both = waves(todo)
     needed = Counter(t.fingerprint for wave in both for job in wave for t in job.trainings)
 
-    def drop(job: Job) -> None:
-        for training in job.trainings:
+    def drop(trainings: Sequence[Training]) -> None:
+        for training in trainings:
             if drop_runs and not needed[training.fingerprint]:
                 shutil.rmtree(training.folder(study), ignore_errors=True)
 
     def measured(job: Job) -> None:
         needed.subtract(training.fingerprint for training in job.trainings)
-        drop(job)
+        drop(job.trainings)
 
-    for look in looks:
-        drop(look)
+    drop(search.trainings())
     for wave in both:
         _do(executor, partial(measure_job, study), wave, progress, "study", measured)
     jobs = len(looks) + sum(map(len, both))

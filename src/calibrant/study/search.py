@@ -119,7 +119,7 @@ class Search:
     def _means(self, name: str, method: str, points: Points) -> dict[str, float]:
         """Mean dev ECE of each point, in the order of the grid; Optuna keeps the trials in a journal."""
         optuna = import_optuna()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
         journal = optuna.storages.journal.JournalFileBackend(str(self.study / "search" / "journal.log"))
         sampler = optuna.samplers.GridSampler(GRIDS[method], seed=0)
         trials = optuna.create_study(
@@ -134,10 +134,17 @@ class Search:
             point = {name: trial.suggest_categorical(name, values) for name, values in GRIDS[method].items()}
             return float(np.mean([self._dev_ece(t) for t in points[variant(point)]]))
 
+        def values() -> dict[str, float]:
+            return {variant(trial.params): trial.value for trial in trials.trials if trial.value is not None}
+
         if not sampler.is_exhausted(trials):
-            trials.optimize(mean_dev_ece)  # until the grid is exhausted
-        values = {variant(trial.params): trial.value for trial in trials.trials if trial.value is not None}
-        return {point: values[point] for point in points}
+            trials.optimize(mean_dev_ece)  # until it is
+        for point in points.keys() - values().keys():
+            # Ctrl-C fails a trial, and to the sampler a failed one is done.
+            trials.enqueue_trial(_parameters(points[point][0], method))
+            trials.optimize(mean_dev_ece, n_trials=1)
+        found = values()
+        return {point: found[point] for point in points}
 
     def _dev_ece(self, training: Training) -> float:
         return float(json.loads(_path(self.study, training).read_text(encoding="utf-8"))["dev_ece"])
@@ -150,6 +157,7 @@ def look_at_dev(study: Path, job: Job, progress: Progress) -> None:
     classifier, dev = Classifier(run), load_splits(run.config).dev
     probabilities = softmax(classifier.logits(dev.texts, progress, "dev"), axis=1)
     found = dev_figures(probabilities, classifier.class_ids(dev))
+    _path(study, training).parent.mkdir(exist_ok=True)
     write_json(_path(study, training), {"config": run.record["config"], **found})
 
 
