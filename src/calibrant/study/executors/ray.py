@@ -1,5 +1,6 @@
 """Jobs side by side on a Ray cluster."""
 
+import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -37,15 +38,20 @@ class Ray(Executor):
             ) from error
         threads = 1 if self.threads is None else self.threads
         try:
+            self._knock()
             ray.init(
                 address=self.address,
                 include_dashboard=False if self.address is None else None,
                 log_to_driver=False,
                 logging_level="ERROR",
             )
-        except (ConnectionError, ValueError) as error:
-            why = str(error).splitlines()[0].rstrip(".")
-            raise UserError(f"--address {self.address}: no Ray cluster answers there ({why}).") from error
+        except (OSError, ValueError) as error:
+            if self.address is None:
+                raise
+            raise UserError(
+                f"--address {self.address}: no Ray cluster answers there; start one with `ray start --head`, "
+                "or leave the address out."
+            ) from error
         try:
             remote = ray.remote(num_cpus=threads, max_retries=RETRIES)(_on_a_worker)
             running = {remote.remote(work, job, threads): job for job in jobs}
@@ -54,6 +60,12 @@ class Ray(Executor):
                 yield running.pop(done), _outcome(done)
         finally:
             ray.shutdown()
+
+    def _knock(self) -> None:
+        """A short question, since Ray asks for minutes."""
+        host, _, port = (self.address or "").removeprefix("ray://").rpartition(":")
+        if host and port.isdigit():
+            socket.create_connection((host, int(port)), timeout=5).close()
 
 
 def _outcome(done: Any) -> str | None:
