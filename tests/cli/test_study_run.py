@@ -121,7 +121,7 @@ def test_the_plan_and_then_the_study(command, tmp_path, monkeypatch):
     }
     assert "study: 4 of 4 done (vat on smoke, seed 1)" in " ".join(err.split())
     code, out, _ = command(*asked, "--dry-run")
-    assert "0 of 6 cells are to be measured, by 0 jobs: about 0 s in all." in out
+    assert "0 of 6 cells are to be measured, by 0 jobs: about 0 s one after another" in out
     code, out, _ = command(*asked)
     assert out.startswith(f"{study}: 6 cells, 0 of them measured now, in ")
     assert f"Next: calibrant study table {study}" in out

@@ -101,19 +101,17 @@ def _plan(result: dict[str, Any]) -> str:
         for job in result["jobs"]
     ]
     left = f"{result['cells'] - result['finished']} of {result['cells']} cells are to be measured"
-    return f"{plain_table(rows)}\n\n{left}, by {len(rows)} jobs: about {_time(result['seconds'])} in all."
+    return (
+        f"{plain_table(rows)}\n\n{left}, by {len(rows)} jobs: about {_time(result['seconds'])} one after "
+        "another, if this machine does nothing else."
+    )
 
 
 def _time(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return (
-        f"{hours} h {minutes:02} min"
-        if hours
-        else f"{minutes} min {seconds:02} s"
-        if minutes
-        else f"{seconds} s"
-    )
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
 def _several(values: list[str] | None) -> list[str]:

@@ -4,7 +4,8 @@
     seconds(cell)     = passes · (n_dev + n_test + n_ood) · p
 
 s₁ is a plain step and p the prediction of one text, both timed for each dataset, and c what a step of the
-objective costs beside a plain one (``methods.METHODS``).
+objective costs beside a plain one (``methods.METHODS``). On a CPU what is timed is its work, over the number
+of threads: the estimate is of a machine that does nothing else, however busy it is just now.
 """
 
 import json
@@ -16,6 +17,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+import torch
 
 from calibrant.atomic import write_json
 from calibrant.config import RunConfig
@@ -67,7 +70,7 @@ def measured_times(study: Path, trainings: Sequence[Training], progress: Progres
     """By dataset; what was timed before on this machine is taken from the study's folder."""
     path = study / CACHE
     cache = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    machine = f"{platform.node()}, {os.cpu_count()} cores"
+    machine = f"{platform.node()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
     found = {}
     for config in {t.config.dataset or "": t.config for t in reversed(trainings)}.values():
         plain = config.model_copy(update={"seed": 0, "method": "bert", "objective": {}})
@@ -81,7 +84,6 @@ def measured_times(study: Path, trainings: Sequence[Training], progress: Progres
 
 
 def _measure(config: RunConfig, progress: Progress) -> Times:
-    import torch
     from transformers import set_seed
 
     from calibrant.allocator import keep_freed_memory
@@ -111,16 +113,21 @@ def _measure(config: RunConfig, progress: Progress) -> Times:
         ids, mask = pad(rows[number * config.batch_size :][: config.batch_size], tokenizer.pad_token_id)
         batch = Batch(ids.to(device), mask.to(device), torch.zeros(len(ids), dtype=torch.long, device=device))
         model.train()
-        started = time.perf_counter()
+        started = _clock()
         loss = CrossEntropy().loss(split, batch).total
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad()
         loss.item()  # waits for the device
-        steps.append(time.perf_counter() - started)
-        started = time.perf_counter()
+        steps.append(_clock() - started)
+        started = _clock()
         with torch.inference_mode():
             SinglePass().logits([model], batch.input_ids, batch.attention_mask).cpu()
-        predictions.append((time.perf_counter() - started) / len(ids))
+        predictions.append((_clock() - started) / len(ids))
         progress(f"time steps on {config.dataset}", len(steps), 1 + STEPS)
-    return Times(statistics.mean(steps[1:]), statistics.mean(predictions[1:]), len(splits.dev))
+    return Times(statistics.median(steps[1:]), statistics.median(predictions[1:]), len(splits.dev))
+
+
+def _clock() -> float:
+    """Seconds, with the time left out in which others have the CPU."""
+    return time.perf_counter() if torch.cuda.is_available() else time.process_time() / torch.get_num_threads()
