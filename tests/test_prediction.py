@@ -1,12 +1,17 @@
 import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
 
 import calibrant
+from calibrant.calibrators.temperature import Temperature
 from calibrant.data.encode import encode
 from calibrant.data.files import fingerprint
 from calibrant.errors import UserError
 from calibrant.inference import inferences
+from calibrant.inference.ensemble import DeepEnsemble
+from calibrant.inference.mc_dropout import MCDropout
+from calibrant.inference.single import SinglePass
 from calibrant.prediction import BATCH_SIZE, load, predict_logits
 from calibrant.types import Texts
 from conftest import UNFAMILIAR, corpus
@@ -157,3 +162,17 @@ def test_an_empty_text_is_refused_by_its_place(classifier, bad):
 
 def test_load_is_public(trained):
     assert calibrant.load is load
+
+
+def test_the_same_weights_asked_in_other_ways(classifier, together):
+    logits = classifier.logits(TEXTS)
+    scaled = classifier.asked(SinglePass(), Temperature(2.0))
+    np.testing.assert_allclose(scaled.predict_proba(TEXTS), softmax(logits / 2, axis=1), atol=1e-12)
+    assert scaled.models[0] is classifier.models[0]
+    dropped = classifier.asked(MCDropout(passes=3))
+    assert np.abs(dropped.predict_proba(TEXTS) - together).max() > 1e-3
+    twice = classifier.asked(DeepEnsemble(members=2), None, [classifier])
+    assert len(twice.models) == 2
+    np.testing.assert_allclose(twice.predict_proba(TEXTS), together, atol=1e-6)
+    assert (classifier.inference, classifier.calibrator, len(classifier.models)) == (SinglePass(), None, 1)
+    np.testing.assert_array_equal(classifier.predict_proba(TEXTS), together)

@@ -64,7 +64,9 @@ def main() -> None:
         printed = calibrant("evaluate", str(run), "--ood", str(out / "yahoo-titles.csv"), "--json")
         seconds = json.loads((run / "calibrant.json").read_text())["training"]["seconds"]
         found[method] = {"metrics": json.loads(printed), "training_seconds": seconds}
-        print(method, {name: f"{number(found[method], place):.1%}" for name, place in ROWS.items()}, flush=True)
+        print(
+            method, {name: f"{number(found[method], place):.1%}" for name, place in ROWS.items()}, flush=True
+        )
         write(found)
 
 

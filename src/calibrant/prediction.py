@@ -1,6 +1,7 @@
 """The only prediction loop, and the classifier that a run becomes."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,22 @@ class Classifier:
         if torch.cuda.is_available():
             for model in self.models:
                 model.to("cuda")
+
+    def asked(
+        self,
+        inference: Inference,
+        calibrator: Calibrator | None = None,
+        others: Sequence["Classifier"] = (),
+    ) -> "Classifier":
+        """The same weights, asked by another inference and answering through another calibrator.
+
+        Nothing is copied and the run on disk stays as it is. ``others`` are the further members of an
+        ensemble.
+        """
+        answering = copy(self)
+        answering.inference, answering.calibrator = inference, calibrator
+        answering.models = [model for classifier in (self, *others) for model in classifier.models]
+        return answering
 
     def predict_proba(
         self, texts: Sequence[str], progress: Progress | None = None, label: str = "predict"

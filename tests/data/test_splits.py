@@ -4,7 +4,7 @@ from collections import Counter
 import pytest
 
 from calibrant.data.files import fingerprint
-from calibrant.data.splits import check_labels, make_splits, warn_of_overlap
+from calibrant.data.splits import check_labels, draw, make_splits, warn_of_overlap
 from calibrant.errors import UserError
 from calibrant.types import Texts
 
@@ -171,3 +171,15 @@ def test_provenance_of_splits():
         "source": "file train.csv (20 % of train, stratified)",
         "fingerprint": splits.dev.fingerprint,
     }
+
+
+def test_the_same_texts_are_drawn_each_time():
+    whole = texts((30, 20), source="file test.csv")
+    part = draw(whole, 20)
+    assert part == draw(whole, 20)
+    assert len(part) == len(set(part.texts)) == 20
+    assert part.source == "file test.csv (20 of 50 drawn)"
+    assert part.fingerprint == fingerprint(part.texts, part.labels) != whole.fingerprint
+    label_of = dict(zip(whole.texts, whole.labels, strict=True))
+    assert [label_of[text] for text in part.texts] == list(part.labels)
+    assert draw(whole, 50) is draw(whole, 51) is draw(whole, None) is whole

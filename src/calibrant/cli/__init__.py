@@ -14,6 +14,7 @@ from calibrant.cli import (
     monitor,
     predict,
     report,
+    study,
     threshold,
     train,
 )
@@ -40,6 +41,7 @@ app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("audit")(audit.audit)
 app.command("list")(list_.list_)
+app.add_typer(study.app, name="study")
 
 
 @app.callback(invoke_without_command=True)

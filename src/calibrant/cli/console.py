@@ -32,6 +32,8 @@ def working() -> Iterator[Progress]:
     def progress(what: str, done: int, total: int) -> None:
         if what not in tasks:
             bars.start()  # not before: a mistake found early leaves its sentence alone on the terminal
+            for task in bars.tasks:  # a study has hundreds: what is finished makes room
+                task.visible = not task.finished
             tasks[what] = bars.add_task(what, total=total)
         bars.update(tasks[what], completed=done, total=total)
 

@@ -1,0 +1,133 @@
+"""How long a study will take: real steps timed on this machine, times how many there are.
+
+    seconds(training) = steps · c · s₁ + epochs · n_dev · p
+    seconds(cell)     = passes · (n_dev + n_test + n_ood) · p
+
+s₁ is a plain step and p the prediction of one text, both timed for each dataset, and c what a step of the
+objective costs beside a plain one (``methods.METHODS``). On a CPU what is timed is its work, over the number
+of threads: the estimate is of a machine that does nothing else, however busy it is just now.
+"""
+
+import json
+import os
+import platform
+import random
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from calibrant.atomic import write_json
+from calibrant.config import RunConfig
+from calibrant.fitting import load_splits
+from calibrant.methods import METHODS
+from calibrant.study.plan import Job, Planned, Training
+from calibrant.types import Progress
+
+STEPS = 4  # timed, after one that is not
+CACHE = "step-times.json"
+
+
+@dataclass(frozen=True)
+class Times:
+    """Of one dataset's settings."""
+
+    step: float  # seconds of a plain training step
+    text: float  # seconds of predicting one text
+    dev: int  # dev texts
+
+
+def cost(training: Training) -> float:
+    """Of a step, plain = 1; an objective that has not been measured counts as plain."""
+    measured = METHODS[training.config.method].cost
+    return 1.0 if measured is None else measured
+
+
+def weight(job: Job) -> float:
+    """How much of the study a job is, in plain steps."""
+    return sum(cost(training) * training.steps for training in job.trainings)
+
+
+def training_seconds(training: Training, times: Times) -> float:
+    """To train it from the start, dev after each epoch included."""
+    return training.steps * cost(training) * times.step + training.config.epochs * times.dev * times.text
+
+
+def cell_seconds(cell: Planned, times: Times) -> float:
+    """To ask a trained model; where test texts are not capped, as many are assumed as there are of dev.
+
+    They are not counted: nothing may read them before hyper-parameters are chosen.
+    """
+    held_out = times.dev if cell.max_test_samples is None else cell.max_test_samples
+    passes = getattr(cell.inference, "passes", cell.inference.members)
+    return float(passes * (times.dev + 2 * held_out) * times.text)
+
+
+def measured_times(study: Path, trainings: Sequence[Training], progress: Progress) -> dict[str, Times]:
+    """By dataset; what was timed before on this machine is taken from the study's folder."""
+    path = study / CACHE
+    cache = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    machine = f"{platform.node()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
+    found = {}
+    for config in {t.config.dataset or "": t.config for t in reversed(trainings)}.values():
+        plain = config.model_copy(update={"seed": 0, "method": "bert", "objective": {}})
+        key = plain.fingerprint(machine=machine)
+        if key not in cache:
+            cache[key] = asdict(_measure(plain, progress))
+            study.mkdir(parents=True, exist_ok=True)
+            write_json(path, cache)
+        found[config.dataset or ""] = Times(**cache[key])
+    return found
+
+
+def _measure(config: RunConfig, progress: Progress) -> Times:
+    from transformers import set_seed
+
+    from calibrant.allocator import keep_freed_memory
+    from calibrant.data.encode import encode, pad
+    from calibrant.inference.single import SinglePass
+    from calibrant.models.dropout import use_cheap_dropout
+    from calibrant.models.pretrained import load_classifier
+    from calibrant.models.split import SplitModel
+    from calibrant.objectives import CrossEntropy
+    from calibrant.types import Batch
+
+    set_seed(0)
+    splits = load_splits(config)
+    model, tokenizer = load_classifier(config.model, splits.label_names, config.layers, splits.train.texts)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    use_cheap_dropout(model.to(device))
+    keep_freed_memory()
+    split, optimizer = SplitModel(model), torch.optim.AdamW(model.parameters())
+    rows = encode(
+        tokenizer,
+        random.Random(0).choices(splits.train.texts, k=STEPS * config.batch_size),
+        config.max_length,
+    )
+    rows.sort(key=len)  # training groups its texts by length, too
+    steps, predictions = [], []
+    for number in (0, *range(STEPS)):  # the first once more, since the very first step is slower
+        ids, mask = pad(rows[number * config.batch_size :][: config.batch_size], tokenizer.pad_token_id)
+        batch = Batch(ids.to(device), mask.to(device), torch.zeros(len(ids), dtype=torch.long, device=device))
+        model.train()
+        started = _clock()
+        loss = CrossEntropy().loss(split, batch).total
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        optimizer.zero_grad()
+        loss.item()  # waits for the device
+        steps.append(_clock() - started)
+        started = _clock()
+        with torch.inference_mode():
+            SinglePass().logits([model], batch.input_ids, batch.attention_mask).cpu()
+        predictions.append((_clock() - started) / len(ids))
+        progress(f"time steps on {config.dataset}", len(steps), 1 + STEPS)
+    return Times(statistics.median(steps[1:]), statistics.median(predictions[1:]), len(splits.dev))
+
+
+def _clock() -> float:
+    """Seconds, with the time left out in which others have the CPU."""
+    return time.perf_counter() if torch.cuda.is_available() else time.process_time() / torch.get_num_threads()

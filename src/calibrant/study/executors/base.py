@@ -1,0 +1,36 @@
+"""What an executor is."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar
+
+from calibrant.errors import UserError
+from calibrant.study.plan import Job
+from calibrant.types import Progress
+
+Work = Callable[[Job, Progress], None]
+
+
+class Executor(ABC):
+    """Does independent jobs, and says which are done as they are.
+
+    A subclass is a frozen dataclass. ``threads`` is how many of torch each job uses: sums of floats depend
+    on their order and so, a little, on the number of threads; the same number gives the same results
+    wherever a job runs.
+    """
+
+    name: ClassVar[str]
+    threads: int | None
+
+    @abstractmethod
+    def run(self, work: Work, jobs: Sequence[Job], progress: Progress) -> Iterator[tuple[Job, str | None]]:
+        """Each job when it is done, with None, or with the sentence that says why it could not be."""
+
+
+def attempt(work: Work, job: Job, progress: Progress) -> str | None:
+    """Do a job; a training that diverges, say, is no reason to leave the others undone."""
+    try:
+        work(job, progress)
+    except UserError as error:
+        return str(error)
+    return None

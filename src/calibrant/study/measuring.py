@@ -1,0 +1,109 @@
+"""From a job to its cells: train what is not trained yet, ask it as each cell says, write what was found."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from calibrant.artifact import Run
+from calibrant.data import datasets
+from calibrant.data.splits import draw, warn_of_overlap
+from calibrant.evaluation import evaluate
+from calibrant.fitting import fit, load_splits
+from calibrant.metrics import accuracy, expected_calibration_error, negative_log_likelihood
+from calibrant.prediction import Classifier
+from calibrant.registry import pick
+from calibrant.study.cells import Cell, Confidences
+from calibrant.study.plan import Job, Planned, Training
+from calibrant.study.provenance import describe
+from calibrant.types import Progress, Texts
+
+
+def train(study: Path, training: Training, progress: Progress) -> Run:
+    """The finished run of a training; one that is there is used again."""
+    return fit(training.config, training.folder(study), progress)
+
+
+def dev_figures(probabilities: NDArray[Any], labels: NDArray[Any]) -> dict[str, float]:
+    """What is seen on dev; a search chooses by the ECE."""
+    return {
+        "dev_accuracy": accuracy(probabilities, labels),
+        "dev_confidence": float(probabilities.max(axis=1).mean()),
+        "dev_nll": negative_log_likelihood(probabilities, labels),
+        "dev_ece": expected_calibration_error(probabilities, labels),
+    }
+
+
+def measure_job(study: Path, job: Job, progress: Progress) -> None:
+    """Leave the run of each training and the files of each cell in the study."""
+    runs = [train(study, training, progress) for training in job.trainings]
+    if not job.cells:
+        return
+    classifiers = [Classifier(run) for run in runs]
+    splits = load_splits(runs[0].config)
+    test, ood = _held_out(splits.name, job.cells[0].max_test_samples)
+    warn_of_overlap(splits.train, test)
+    for planned in job.cells:
+        _measure(study, planned, runs, classifiers, splits.dev, test, ood, progress)
+
+
+def _measure(
+    study: Path,
+    planned: Planned,
+    runs: Sequence[Run],
+    classifiers: Sequence[Classifier],
+    dev: Texts,
+    test: Texts,
+    ood: Texts | None,
+    progress: Progress,
+) -> None:
+    first, *others = classifiers
+    classifier = first.asked(planned.inference, None, others)
+    logits, labels = classifier.logits(dev.texts, progress, "dev"), classifier.class_ids(dev)
+    on_dev = softmax(logits, axis=1)
+    if planned.calibrator is not None:
+        calibrator = planned.calibrator.fit(logits, labels)
+        classifier = classifier.asked(planned.inference, calibrator)
+        on_dev = calibrator.probabilities(logits)
+    familiar = classifier.prediction(test, progress, "test")
+    unfamiliar = None if ood is None else classifier.prediction(ood, progress, "unfamiliar")
+    record = runs[0].record
+    data = record["data"] | {
+        part: describe(texts) for part, texts in (("test", test), ("ood", ood)) if texts is not None
+    }
+    cell = Cell(
+        key=planned.key,
+        fingerprint=planned.fingerprint,
+        metrics=evaluate(familiar, unfamiliar),
+        objective=record["objective"],
+        config=record["config"],
+        training={
+            "seconds": round(sum(run.record["training"]["seconds"] for run in runs), 1),
+            "steps": sum(run.record["training"]["steps"] for run in runs),
+            "best_epoch": record["training"]["best_epoch"],
+            **dev_figures(on_dev, labels),
+        },
+        data=data,
+        versions=record["versions"],
+        machine=record["machine"],
+    )
+    cell.write(
+        study,
+        Confidences(
+            familiar.confidence,
+            familiar.predicted == familiar.labels,
+            familiar.confidence[:0] if unfamiliar is None else unfamiliar.confidence,
+        ),
+    )
+
+
+def _held_out(name: str, at_most: int | None) -> tuple[Texts, Texts | None]:
+    """Test texts of a dataset, and those of its unfamiliar world, whose labels mean nothing here."""
+    dataset = pick("dataset", name, datasets())
+    test = draw(dataset.read("test"), at_most)
+    if dataset.ood is None:
+        return test, None
+    return test, replace(draw(pick("dataset", dataset.ood, datasets()).read("test"), at_most), labels=None)

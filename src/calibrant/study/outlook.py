@@ -1,0 +1,61 @@
+"""What a study would do, and how long it would take: ``calibrant study run --dry-run``."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from calibrant import artifact
+from calibrant.fitting import silent
+from calibrant.study.estimate import cell_seconds, measured_times, training_seconds
+from calibrant.study.plan import Request, Training, plan, waves
+from calibrant.study.run import in_study
+from calibrant.study.search import Search, read_chosen, settings
+from calibrant.types import Progress
+
+
+def outlook(study: Path | str, asked: Request, progress: Progress = silent) -> dict[str, Any]:
+    """The jobs with what they hold and an estimate of their time, as a JSON object.
+
+    Where hyper-parameters are still to be chosen, the trainings that depend on them are planned with the
+    default ones, which cost as much. Nothing is trained; steps are timed once and kept in the folder.
+    """
+    study = Path(study).absolute()
+    asked = in_study(study, asked)
+    search = Search(study, asked)
+    cells = plan(asked, settings(read_chosen(study)))
+    todo = [cell for cell in cells if not cell.finished(study)]
+    first, second = waves(todo)
+    jobs = [("search", job) for job in search.jobs()] + [("cells", job) for job in (*first, *second)]
+    times = measured_times(study, [t for _, job in jobs for t in job.trainings], progress)
+    seen: set[str] = set()
+    rows: list[dict[str, Any]] = []
+    for what, job in jobs:
+        dataset = job.trainings[0].config.dataset or ""
+        untrained = [t for t in job.trainings if t.fingerprint not in seen and not _trained(study, t)]
+        seen.update(t.fingerprint for t in job.trainings)
+        seconds = sum(training_seconds(t, times[dataset]) for t in untrained)
+        seconds += sum(cell_seconds(cell, times[dataset]) for cell in job.cells)
+        rows.append(
+            {
+                "for": what,
+                "dataset": dataset,
+                "seed": job.trainings[0].config.seed,
+                "training": job.trainings[0].objective,
+                "steps": sum(t.steps for t in untrained),
+                "cells": [",".join(filter(None, (c.key.method, c.key.variant))) for c in job.cells],
+                "seconds": round(seconds, 1),
+            }
+        )
+    return {
+        "study": str(study),
+        "preset": asked.preset.name,
+        "cells": len(cells),
+        "finished": len(cells) - len(todo),
+        "jobs": rows,
+        "seconds": round(sum(row["seconds"] for row in rows), 1),
+    }
+
+
+def _trained(study: Path, training: Training) -> bool:
+    record = training.folder(study) / artifact.RECORD
+    return record.exists() and bool(json.loads(record.read_text(encoding="utf-8"))["status"] == "complete")

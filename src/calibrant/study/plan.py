@@ -1,0 +1,235 @@
+"""The grid as data: which cells there are, and which training each of them needs.
+
+Cells that differ only in how a trained model is asked (temperature scaling, MC dropout) share one
+training, the members of an ensemble are the plain trainings of the next seeds, and a variant that says
+what is the default anyway is the default. All of that follows from one rule: a training is named by a
+fingerprint of what determines it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from calibrant.calibrators import Calibrator
+from calibrant.config import RunConfig
+from calibrant.errors import UserError
+from calibrant.fitting import load_splits, make, read_recipe
+from calibrant.inference import Inference
+from calibrant.methods import METHODS, combination
+from calibrant.objectives import objectives
+from calibrant.registry import pick
+from calibrant.study.cells import Key, read_cell, variant
+from calibrant.study.presets import PRESETS, Preset
+
+PAPER_METHODS = (
+    *("bert", "temperature-scaling", "mc-dropout", "label-smoothing", "entropy-regularized", "vat"),
+    *("mixup", "manifold-mixup", "manifold-smoothing"),
+)
+"""The nine rows of the paper's tables."""
+
+ABLATION: tuple[dict[str, Any], ...] = (
+    {},
+    {"lambda_on": 0},
+    *({"lambda_off": 0, "delta_on": delta} for delta in (1e-2, 1e-3, 1e-4, 1e-5)),
+)
+"""Both terms, R_off alone, and R_on alone at four sizes."""
+
+PARAMETERS: dict[str, tuple[float, ...]] = {
+    "delta_on": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
+    "delta_off": (1e-4, 1e-3, 5e-3, 2e-2, 1e-1),
+    "delta_y": (0.05, 0.1, 0.2, 0.3, 0.5),
+}
+"""The ranges that the paper's text speaks of (its figure's points are not printed); the defaults of every
+preset are among them."""
+
+TEXTCNN = {"model": "textcnn"}
+"""The variant of plain training that the paper's first figure sets beside the encoder."""
+
+PARTS = ("main", "search", "ablation", "parameters", "textcnn")
+
+Chosen = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""Hyper-parameters that a search found: of the objective, by dataset and method."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asked for, checked."""
+
+    preset: Preset
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    seeds: tuple[int, ...]
+    parts: tuple[str, ...]
+    search_dataset: str | None  # whose choice all datasets use; None: each has its own
+
+
+def request(
+    preset: str = "laptop",
+    datasets: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    parts: Sequence[str] = (),
+    search_dataset: str | None = None,
+) -> Request:
+    """A request; what is left out is the preset's: its datasets and seeds, the paper's methods, ``main``."""
+    chosen = pick("preset", preset, PRESETS)
+    for dataset in (*datasets, *(() if search_dataset is None else (search_dataset,))):
+        pick(f"dataset of the preset {preset}", dataset, chosen.datasets)
+    for method in methods:
+        pick("method", method, METHODS)
+    for part in parts:
+        pick("part", part, dict.fromkeys(PARTS))
+    for seed in seeds:
+        if not 0 <= seed < 2**32:
+            raise UserError(f"--seeds: a seed lies between 0 and 2³² − 1, got {seed}.")
+    return Request(
+        chosen,
+        _once(datasets) or tuple(chosen.datasets),
+        _once(methods) or PAPER_METHODS,
+        _once(seeds) or chosen.seeds,
+        _once(parts) or ("main",),
+        search_dataset,
+    )
+
+
+@dataclass(frozen=True)
+class Training:
+    """One run directory."""
+
+    config: RunConfig  # the objective's hyper-parameters all written out
+    fingerprint: str  # of all that determines it: settings and texts
+    steps: int
+
+    def folder(self, study: Path) -> Path:
+        """Where it is, or will be."""
+        return study / "runs" / self.fingerprint
+
+    @property
+    def objective(self) -> str:
+        """Its name, and the hyper-parameters that differ from its own."""
+        settings = dict(self.config.objective)
+        name = settings.pop("name")
+        own = asdict(objectives()[name]())  # type: ignore[call-overload]
+        return " ".join(filter(None, (name, variant({k: v for k, v in settings.items() if v != own[k]}))))
+
+    def __str__(self) -> str:
+        return f"{self.objective} on {self.config.dataset}, seed {self.config.seed}"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A cell that is to be, and how to ask the trained models for it."""
+
+    key: Key
+    trainings: tuple[Training, ...]  # several for an ensemble
+    inference: Inference
+    calibrator: Calibrator | None
+    max_test_samples: int | None
+    fingerprint: str
+
+    def finished(self, study: Path) -> bool:
+        """Whether it is there, of these very settings and texts; one of others is measured anew."""
+        path = self.key.path(study)
+        return path.exists() and read_cell(path).fingerprint == self.fingerprint
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one worker does without asking the others: train what is not trained, and measure its cells."""
+
+    trainings: tuple[Training, ...]
+    cells: tuple[Planned, ...] = ()
+
+    def __str__(self) -> str:
+        together = f", {len(self.trainings)} together" if len(self.trainings) > 1 else ""
+        return f"{self.trainings[0]}{together}"
+
+
+def waves(cells: Sequence[Planned]) -> tuple[list[Job], list[Job]]:
+    """Every training once, with the cells that need no other; then the cells that need several."""
+    trainings = {t.fingerprint: t for cell in cells for t in cell.trainings}
+    alone = [cell for cell in cells if len(cell.trainings) == 1]
+    first = [
+        Job((training,), tuple(cell for cell in alone if cell.trainings == (training,)))
+        for training in trainings.values()
+    ]
+    return first, [Job(cell.trainings, (cell,)) for cell in cells if len(cell.trainings) > 1]
+
+
+def plan(asked: Request, chosen: Chosen) -> list[Planned]:
+    """The cells of all parts but the search, which has none; ``chosen`` is what that found."""
+    return [_planned(asked, chosen, *which) for which in dict.fromkeys(_variants(asked))]
+
+
+def training(
+    preset: Preset, dataset: str, method: str, settings: Mapping[str, Any], seed: int, **more: Any
+) -> Training:
+    """The training that a method needs, with these hyper-parameters over the preset's own."""
+    name = METHODS[method].objective
+    objective = make("objective", name, objectives(), {**preset.objectives.get(name, {}), **settings})
+    written_out = {"name": name, **asdict(objective)}  # type: ignore[call-overload]
+    row = combination(name, "single", None).name
+    config = preset.config(dataset, method=row, objective=written_out, seed=seed, **more)
+    data = _data(preset.config(dataset).model_dump_json())
+    steps = -(-data["train"]["n"] // config.batch_size) * config.epochs
+    return Training(config, config.fingerprint(data=data, objective_settings=written_out), steps)
+
+
+def _once(values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+def _variants(asked: Request) -> Iterator[tuple[str, str, int, tuple[tuple[str, Any], ...]]]:
+    for dataset in asked.datasets:
+        for seed in asked.seeds:
+            if "main" in asked.parts:
+                for method in asked.methods:
+                    yield dataset, method, seed, ()
+            if "ablation" in asked.parts:
+                for settings in ABLATION:
+                    yield dataset, "manifold-smoothing", seed, tuple(settings.items())
+            if "parameters" in asked.parts:
+                for name, values in PARAMETERS.items():
+                    for value in values:
+                        yield dataset, "manifold-smoothing", seed, ((name, value),)
+            if "textcnn" in asked.parts:
+                yield dataset, "bert", seed, tuple(TEXTCNN.items())
+
+
+def _planned(
+    asked: Request,
+    chosen: Chosen,
+    dataset: str,
+    method: str,
+    seed: int,
+    differing: tuple[tuple[str, Any], ...],
+) -> Planned:
+    preset, found = asked.preset, chosen.get(asked.search_dataset or dataset, {}).get(method, {})
+    textcnn = dict(differing) == TEXTCNN
+    settings, more = (found, preset.textcnn) if textcnn else ({**found, **dict(differing)}, {})
+    recipe = read_recipe(RunConfig.build(dataset=dataset, method=method))
+    members = [
+        training(preset, dataset, method, settings, seed + i, **more) for i in range(recipe.inference.members)
+    ]
+    calibrator = None if recipe.calibrator is None else recipe.calibrator.name
+    fingerprint = members[0].config.fingerprint(
+        training=members[0].fingerprint,
+        inference={"name": recipe.inference.name, **asdict(recipe.inference)},  # type: ignore[call-overload]
+        calibrator=calibrator,
+        max_test_samples=preset.max_test_samples,
+    )
+    key = Key(dataset, method, seed, variant(dict(differing)))
+    return Planned(
+        key, tuple(members), recipe.inference, recipe.calibrator, preset.max_test_samples, fingerprint
+    )
+
+
+@cache
+def _data(config: str) -> dict[str, Any]:
+    """What records say of the texts that settings ask for.
+
+    Train and dev only: the plan is made before hyper-parameters are chosen.
+    """
+    return load_splits(RunConfig.model_validate_json(config)).provenance()

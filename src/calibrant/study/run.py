@@ -1,0 +1,178 @@
+"""Run a study: search, choose, then train and measure the cells. Whatever is finished is left alone.
+
+STUDY/study.json         the preset, and whose hyper-parameters all use
+      runs/<training>/   run directories
+      search/            what trainings of the search said of dev, and Optuna's journal
+      chosen.json        the hyper-parameters that followed
+      cells/             what was measured (cells.py)
+"""
+
+import json
+import logging
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+from calibrant.atomic import write_json
+from calibrant.errors import UserError
+from calibrant.fitting import silent
+from calibrant.study.estimate import CACHE, weight
+from calibrant.study.executors import Executor
+from calibrant.study.executors.base import Work
+from calibrant.study.executors.local import Local
+from calibrant.study.measuring import measure_job
+from calibrant.study.plan import Chosen, Job, Request, Training, plan, waves
+from calibrant.study.search import GRIDS, Search, import_optuna, look_at_dev, read_chosen, settings
+from calibrant.types import Progress
+
+logger = logging.getLogger(__name__)
+RECORD = "study.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command did."""
+
+    cells: int  # asked for; all are finished now
+    measured: int  # of those, by this command
+    jobs: int  # trainings, those of the search included, and ensembles
+    seconds: float
+
+
+def run_study(
+    study: Path | str,
+    asked: Request,
+    executor: Executor | None = None,
+    drop_runs: bool = False,
+    progress: Progress = silent,
+) -> Outcome:
+    """Do what is asked and not there yet.
+
+    Args:
+        study: the folder; one of another preset is refused.
+        asked: what ``plan.request`` made.
+        executor: where the trainings run; this process by default.
+        drop_runs: remove the weights of a training once no cell that is asked for needs them.
+        progress: hears of each training and of the whole.
+    """
+    study, executor = Path(study).absolute(), Local() if executor is None else executor
+    asked, started = in_study(study, asked), time.monotonic()
+    study.mkdir(parents=True, exist_ok=True)
+    write_json(study / RECORD, {"preset": asked.preset.name, "search_dataset": asked.search_dataset})
+
+    search = Search(study, asked)
+    looks = search.jobs()
+    if search.grids:
+        import_optuna()  # before hours of training
+        search.check()
+        _do(executor, partial(look_at_dev, study), looks, progress, "search")
+        search.choose()
+
+    # Only now, since the cells follow from the choice, and only they read test texts.
+    chosen = settings(read_chosen(study))
+    _tell_of_defaults(asked, chosen)
+    cells = plan(asked, chosen)
+    todo = [cell for cell in cells if not cell.finished(study)]
+    both = waves(todo)
+    needed = Counter(t.fingerprint for wave in both for job in wave for t in job.trainings)
+
+    def drop(trainings: Sequence[Training]) -> None:
+        for training in trainings:
+            if drop_runs and not needed[training.fingerprint]:
+                shutil.rmtree(training.folder(study), ignore_errors=True)
+
+    def measured(job: Job) -> None:
+        needed.subtract(training.fingerprint for training in job.trainings)
+        drop(job.trainings)
+
+    drop(search.trainings())
+    for wave in both:
+        _do(executor, partial(measure_job, study), wave, progress, "study", measured)
+    jobs = len(looks) + sum(map(len, both))
+    return Outcome(len(cells), len(todo), jobs, round(time.monotonic() - started, 1))
+
+
+def in_study(study: Path, asked: Request) -> Request:
+    """The request, with what the folder already settles; refused where the two do not go together."""
+    path = study / RECORD
+    if not path.exists():
+        if study.is_file() or (study.is_dir() and {entry.name for entry in study.iterdir()} - {CACHE}):
+            raise UserError(f"{study} exists and is not a study of calibrant's; give another --out.")
+        return asked
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        preset, search_dataset = record["preset"], record["search_dataset"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is damaged ({error}); restore it or give another --out.") from error
+    if preset != asked.preset.name:
+        raise UserError(
+            f"{study} holds a study with --preset {preset}, and --preset {asked.preset.name} would mix two "
+            "kinds of results; give another --out."
+        )
+    if asked.search_dataset is None:
+        return replace(asked, search_dataset=search_dataset)
+    if search_dataset not in (None, asked.search_dataset):
+        raise UserError(
+            f"{study} holds a study with --search-dataset {search_dataset}, got {asked.search_dataset}; "
+            "leave it out or give another --out."
+        )
+    return asked
+
+
+def _tell_of_defaults(asked: Request, chosen: Chosen) -> None:
+    if "main" in asked.parts:
+        for dataset in asked.datasets:
+            found = chosen.get(asked.search_dataset or dataset, {})
+            if unsearched := [name for name in asked.methods if name in GRIDS and name not in found]:
+                logger.info(
+                    "%s: no search; the default hyper-parameters of %s", dataset, ", ".join(unsearched)
+                )
+
+
+def _do(
+    executor: Executor,
+    work: Work,
+    jobs: Sequence[Job],
+    progress: Progress,
+    what: str,
+    after: Callable[[Job], None] = lambda job: None,
+) -> None:
+    """All jobs; those that cannot be done are told at the end, so that they do not cost the others."""
+    if not jobs:
+        return
+    total, done, succeeded, started = sum(map(weight, jobs)), 0.0, 0, time.monotonic()
+    failures: dict[str, str] = {}
+    progress(what, 0, round(total))
+    for number, (job, failure) in enumerate(executor.run(work, jobs, progress), start=1):
+        done += weight(job)
+        progress(what, round(done), round(total))
+        left = timedelta(seconds=round((time.monotonic() - started) * (total - done) / done))
+        if failure is not None:
+            failures[str(job)] = failure
+            if not succeeded:  # then it is more than this one training
+                raise UserError(failure)
+            logger.warning("%s could not be done: %s", job, failure)
+            continue
+        succeeded += 1
+        after(job)
+        end = datetime.now().astimezone() + left
+        logger.info(
+            "%s: %d of %d done (%s); about %s left, until %s",
+            what,
+            number,
+            len(jobs),
+            job,
+            left,
+            f"{end:%H:%M}",
+        )
+    if failures:
+        first, why = next(iter(failures.items()))
+        raise UserError(
+            f"{len(failures)} of {len(jobs)} trainings could not be done, the first ({first}) because: {why} "
+            "The others are done, and the same command tries these again."
+        )

@@ -1,0 +1,135 @@
+from dataclasses import replace
+
+import pytest
+
+from calibrant.data.smoke import GeneratedSource
+from calibrant.errors import UserError
+from calibrant.study.plan import ABLATION, PAPER_METHODS, PARAMETERS, plan, request, training, waves
+from calibrant.study.presets import PRESETS
+
+
+@pytest.fixture(autouse=True)
+def generated(monkeypatch):
+    monkeypatch.delenv("CALIBRANT_DATA", raising=False)
+
+
+def cells_of(*methods, chosen=None, **more):
+    return plan(request("smoke", methods=methods, **more), chosen or {})
+
+
+def test_what_is_left_out_is_the_presets():
+    asked = request("smoke")
+    assert asked.datasets == ("smoke",)
+    assert asked.methods == PAPER_METHODS
+    assert asked.seeds == PRESETS["smoke"].seeds
+    assert asked.parts == ("main",)
+    assert len(PAPER_METHODS) == 9
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (
+            {"preset": "labtop"},
+            "Unknown preset 'labtop'; did you mean 'laptop'? Known: laptop, paper, smoke.",
+        ),
+        (
+            {"preset": "smoke", "datasets": ["20ng"]},
+            "Unknown dataset of the preset smoke '20ng'. Known: smoke.",
+        ),
+        (
+            {"preset": "smoke", "search_dataset": "smok"},
+            "Unknown dataset of the preset smoke 'smok'; did you mean 'smoke'? Known: smoke.",
+        ),
+        ({"methods": ["brt"]}, "Unknown method 'brt'; did you mean 'bert'? Known: bert, "),
+        ({"parts": ["mian"]}, "Unknown part 'mian'; did you mean 'main'? Known: main, search, "),
+        ({"seeds": [0, -1]}, "--seeds: a seed lies between 0 and 2³² − 1, got -1."),
+        ({"seeds": [2**32]}, "--seeds: a seed lies between 0 and 2³² − 1, got 4294967296."),
+    ],
+)
+def test_refused(wrong, sentence):
+    with pytest.raises(UserError) as refused:
+        request(**wrong)
+    assert str(refused.value).startswith(sentence)
+
+
+def test_rows_that_share_an_objective_share_the_training():
+    cells = cells_of(*PAPER_METHODS, seeds=[0, 1])
+    first, second = waves(cells)
+    assert (len(cells), len(first), second) == (18, 14, [])
+    shared = next(job for job in first if job.trainings[0].config.method == "bert")
+    assert [cell.key.method for cell in shared.cells] == ["bert", "temperature-scaling", "mc-dropout"]
+    assert sum(len(job.cells) for job in first) == 18
+    assert len({cell.fingerprint for cell in cells}) == 18
+
+
+def test_members_of_an_ensemble_are_plain_trainings_of_the_next_seeds():
+    first, second = waves(cells_of("bert", "deep-ensemble", seeds=[0, 1]))
+    assert [job.trainings[0].config.seed for job in first] == [0, 1, 2, 3, 4, 5]
+    assert [[cell.key.method for cell in job.cells] for job in first] == [["bert"]] * 2 + [[]] * 4
+    assert [[t.config.seed for t in job.trainings] for job in second] == [[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]]
+    assert str(second[0]) == "cross-entropy on smoke, seed 0, 5 together"
+
+
+def test_a_variant_that_says_what_is_the_default_is_not_trained_again():
+    cells = cells_of("manifold-smoothing", seeds=[0], parts=["main", "ablation", "parameters"])
+    points = sum(map(len, PARAMETERS.values()))
+    assert all(len(values) == 5 for values in PARAMETERS.values())
+    assert len(cells) == len(ABLATION) + points  # the main cell is the ablation's "both"
+    by_variant = {cell.key.variant: cell for cell in cells}
+    default = by_variant[""].trainings
+    assert by_variant["delta_on=0.0001"].trainings == default
+    assert by_variant["delta_off=0.001"].trainings == by_variant["delta_y=0.1"].trainings == default
+    assert len(waves(cells)[0]) == len(cells) - 3
+    alone = by_variant["delta_on=0.01,lambda_off=0"].trainings[0]
+    assert alone.objective == "manifold-smoothing delta_on=0.01,lambda_off=0.0"
+    assert by_variant["lambda_on=0"].trainings[0].config.objective["lambda_on"] == 0
+
+
+def test_every_preset_stands_among_the_points_of_its_parameter_study():
+    for preset in PRESETS.values():
+        own = preset.objectives.get("manifold-smoothing", {})
+        for name, default in (("delta_on", 1e-4), ("delta_off", 1e-3), ("delta_y", 0.1)):
+            assert own.get(name, default) in PARAMETERS[name]
+
+
+def test_all_that_determines_a_training_is_in_its_name(monkeypatch):
+    preset = PRESETS["smoke"]
+
+    def name(preset=preset, method="mixup", settings=(), seed=0):
+        return training(preset, "smoke", method, dict(settings), seed).fingerprint
+
+    names = {
+        name(),
+        name(seed=1),
+        name(method="vat"),
+        name(settings={"alpha": 0.3}),
+        name(preset=replace(preset, settings={**preset.settings, "epochs": 5})),
+        name(preset=replace(preset, objectives={"mixup": {"alpha": 0.5}})),
+        name(preset=replace(preset, settings={**preset.settings, "max_train_samples": 100})),
+    }
+    assert len(names) == 7
+    assert name(settings={"alpha": 0.2}) == name()  # the default, said aloud
+    assert name(method="temperature-scaling") == name(method="mc-dropout") == name(method="bert")
+
+
+def test_what_was_chosen_goes_into_the_cells():
+    chosen = {"smoke": {"mixup": {"alpha": 0.4}}}
+    (cell,) = cells_of("mixup", seeds=[0], chosen=chosen)
+    assert cell.trainings[0].config.objective == {"name": "mixup", "alpha": 0.4}
+    assert cell.key.variant == ""
+    (other,) = cells_of("mixup", seeds=[0])
+    assert cell.fingerprint != other.fingerprint
+
+
+def test_planning_reads_no_test_texts(monkeypatch):
+    read = GeneratedSource.read
+
+    def only_train(self, split):
+        assert split != "test"
+        return read(self, split)
+
+    monkeypatch.setattr(GeneratedSource, "read", only_train)
+    preset = replace(PRESETS["smoke"], settings={**PRESETS["smoke"].settings, "max_train_samples": 90})
+    monkeypatch.setitem(PRESETS, "smoke", preset)
+    assert cells_of("bert", seeds=[0])[0].trainings[0].steps == 3 * 3  # 72 texts, 32 a step, 3 epochs

@@ -1,0 +1,224 @@
+"""Studies of smoke size, really trained."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calibrant import fitting
+from calibrant.errors import UserError
+from calibrant.fitting import fit
+from calibrant.measure import measure
+from calibrant.methods import METHODS
+from calibrant.study import run
+from calibrant.study.cells import Key, read_cell, read_cells, read_confidences
+from calibrant.study.plan import PAPER_METHODS, request
+from calibrant.study.presets import PRESETS
+from calibrant.study.run import run_study
+from studies import lasting
+
+SHORT = replace(PRESETS["smoke"], settings={**PRESETS["smoke"].settings, "epochs": 1})
+PLAIN = ("bert", "temperature-scaling", "mc-dropout")
+
+
+@pytest.fixture(autouse=True)
+def generated(monkeypatch):
+    monkeypatch.delenv("CALIBRANT_DATA", raising=False)
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """The folder of a finished study, the paper's nine methods and seed 0; for reading only."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("CALIBRANT_DATA", raising=False)
+        study = tmp_path_factory.mktemp("study") / "smoke"
+        outcome = run_study(study, request("smoke", seeds=[0]))
+    assert (outcome.cells, outcome.measured, outcome.jobs) == (9, 9, 7)
+    return study
+
+
+def must_not_train(*args):
+    raise AssertionError("it was trained again")
+
+
+def test_all_nine_methods_are_measured(smoke):
+    cells = read_cells(smoke)
+    assert {cell.key.method for cell in cells} == set(PAPER_METHODS)
+    for cell in cells:
+        assert (cell.metrics["n_test"], cell.metrics["n_ood"]) == (120, 60)
+        assert cell.metrics["accuracy"] > 0.4  # of four classes
+        assert {"train", "dev", "test", "ood"} == set(cell.data)
+        assert cell.config["dataset"] == "smoke"
+        found = read_confidences(cell, smoke)
+        assert found.correct.mean() == pytest.approx(cell.metrics["accuracy"])
+        assert found.test.mean() == pytest.approx(cell.metrics["mean_confidence_test"], abs=1e-5)
+        assert found.ood.mean() == pytest.approx(cell.metrics["mean_confidence_ood"], abs=1e-5)
+    assert len({cell.metrics["nll"] for cell in cells}) == 9  # no two rows are one and the same
+
+
+def test_cells_are_what_training_each_method_alone_gives(smoke, tmp_path):
+    """The shared training, asked in three ways, against three runs of `calibrant train` and `evaluate`."""
+    for method in PLAIN:
+        config = PRESETS["smoke"].config("smoke", method=method, seed=0)
+        alone = fit(config, tmp_path / method)
+        expected = measure(alone.path).entry.metrics
+        cell = read_cell(Key("smoke", method, 0).path(smoke))
+        flat, expected_flat = ([*flatten(m)] for m in (cell.metrics, expected))
+        assert [name for name, _ in flat] == [name for name, _ in expected_flat]
+        np.testing.assert_allclose([v for _, v in flat], [v for _, v in expected_flat], atol=1e-9)
+        for name in ("dev_accuracy", "dev_confidence", "dev_nll"):
+            assert cell.training[name] == pytest.approx(alone.record["training"][name], abs=1e-6)
+
+
+def flatten(numbers, prefix=""):
+    for name, value in numbers.items():
+        if isinstance(value, dict):
+            yield from flatten(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def test_what_is_finished_is_left_alone_and_more_methods_use_the_trainings_that_are_there(
+    tmp_path, monkeypatch
+):
+    study = tmp_path / "study"
+    run_study(study, request("smoke", methods=["bert"], seeds=[0]))
+    cell = Key("smoke", "bert", 0).path(study)
+    written = cell.stat().st_mtime_ns
+    monkeypatch.setattr(fitting, "_train", must_not_train)
+    outcome = run_study(study, request("smoke", methods=PLAIN, seeds=[0]))
+    assert (outcome.cells, outcome.measured) == (3, 2)
+    assert cell.stat().st_mtime_ns == written
+    again = run_study(study, request("smoke", methods=PLAIN, seeds=[0]))
+    assert (again.cells, again.measured, again.jobs) == (3, 0, 0)
+
+
+def test_twice_is_the_same_and_other_settings_are_measured_anew(smoke, tmp_path, monkeypatch):
+    methods = ["bert", "manifold-smoothing"]
+    study = tmp_path / "study"
+    seen = []
+    asked = request("smoke", methods=methods, seeds=[0])
+    run_study(study, asked, progress=lambda *told: seen.append(told))
+    first, second = lasting(smoke), lasting(study)
+    assert set(second) == {Key("smoke", method, 0) for method in methods}
+    for key, record in second.items():
+        assert record == first[key]
+    steps = 3 * 5  # 160 texts, 32 a step, 3 epochs
+    whole = round(steps * (1 + METHODS["manifold-smoothing"].cost))
+    assert [told for told in seen if told[0] == "study"] == [("study", n, whole) for n in (0, steps, whole)]
+    assert ("1 of 2 (smoke, seed 0) train bert", steps, steps) in seen
+    assert ("2 of 2 (smoke, seed 0) train manifold-smoothing", 1, steps) in seen
+    assert ("2 of 2 (smoke, seed 0) unfamiliar", 60, 60) in seen
+    monkeypatch.setitem(PRESETS, "smoke", SHORT)
+    assert run_study(study, request("smoke", methods=["bert"], seeds=[0])).measured == 1
+    assert read_cell(Key("smoke", "bert", 0).path(study)).config["epochs"] == 1
+
+
+def test_an_ensemble_asks_the_plain_trainings_and_dropped_runs_are_gone(tmp_path, monkeypatch):
+    monkeypatch.setitem(PRESETS, "smoke", replace(SHORT, max_test_samples=25))
+    study = tmp_path / "study"
+    outcome = run_study(study, request("smoke", methods=["bert", "deep-ensemble"], seeds=[0]), drop_runs=True)
+    assert (outcome.cells, outcome.jobs) == (2, 6)
+    assert list((study / "runs").iterdir()) == []
+    ensemble, plain = (read_cell(Key("smoke", m, 0).path(study)) for m in ("deep-ensemble", "bert"))
+    assert ensemble.training["steps"] == 5 * plain.training["steps"]
+    assert ensemble.metrics["nll"] != plain.metrics["nll"]
+    assert (ensemble.metrics["n_test"], ensemble.metrics["n_ood"]) == (25, 25)
+    assert ensemble.data["test"]["source"].endswith("(25 of 120 drawn)")
+    assert ensemble.data["test"] == plain.data["test"]
+
+
+def test_a_training_that_fails_does_not_cost_the_others(tmp_path, monkeypatch):
+    measure_job = run.measure_job
+    monkeypatch.setitem(PRESETS, "smoke", SHORT)
+
+    def two_fail(study, job, progress):
+        if job.trainings[0].config.method in ("mixup", "vat"):
+            raise UserError("Training diverged.")
+        measure_job(study, job, progress)
+
+    monkeypatch.setattr(run, "measure_job", two_fail)
+    methods = ["bert", "mixup", "vat", "label-smoothing"]
+    with pytest.raises(UserError) as told:
+        run_study(tmp_path / "study", request("smoke", methods=methods, seeds=[0]))
+    assert str(told.value) == (
+        "2 of 4 trainings could not be done, the first (mixup on smoke, seed 0) because: Training diverged. "
+        "The others are done, and the same command tries these again."
+    )
+    assert [cell.key.method for cell in read_cells(tmp_path / "study")] == ["bert", "label-smoothing"]
+    with pytest.raises(UserError, match=r"^Training diverged\.$"):  # the first of all: no other is tried
+        run_study(tmp_path / "other", request("smoke", methods=methods[1:], seeds=[0]))
+    assert read_cells(tmp_path / "other") == []
+
+
+# folders that are something else
+
+
+def test_a_study_of_another_preset_is_refused(smoke):
+    with pytest.raises(UserError) as refused:
+        run_study(smoke, request("laptop"))
+    assert str(refused.value) == (
+        f"{smoke} holds a study with --preset smoke, and --preset laptop would mix two kinds of results; "
+        "give another --out."
+    )
+
+
+def test_a_folder_that_is_no_study_is_refused(tmp_path):
+    (tmp_path / "letter.txt").write_text("Dear")
+    for path in (tmp_path, tmp_path / "letter.txt"):
+        with pytest.raises(
+            UserError, match=r"exists and is not a study of calibrant's; give another --out\.$"
+        ):
+            run_study(path, request("smoke"))
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    (tmp_path / "study.json").write_text('{"preset": "smoke"}')
+    with pytest.raises(UserError, match=r"study\.json is damaged \('search_dataset'\); restore it or give"):
+        run_study(tmp_path, request("smoke"))
+
+
+def test_the_search_dataset_is_kept(tmp_path):
+    record = {"preset": "laptop", "search_dataset": "banking77"}
+    (tmp_path / "study.json").write_text(json.dumps(record))
+    assert run.in_study(tmp_path, request("laptop")).search_dataset == "banking77"
+    with pytest.raises(UserError) as refused:
+        run.in_study(tmp_path, request("laptop", search_dataset="yahoo"))
+    assert str(refused.value) == (
+        f"{tmp_path} holds a study with --search-dataset banking77, got yahoo; leave it out or give another "
+        "--out."
+    )
+
+
+# killed
+
+
+def test_killed_after_its_first_cell_it_goes_on_to_the_same_end(smoke, tmp_path):
+    methods = ("bert", "mixup", "vat")
+    study = tmp_path / "study"
+    command = [
+        *(sys.executable, "-c", "from calibrant.cli import main; main()", "study", "run"),
+        *("--preset", "smoke", "--methods", ",".join(methods), "--seeds", "0", "--threads", "1"),
+        *("--out", str(study)),
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ)
+    first, deadline = Key("smoke", "bert", 0).path(study), time.monotonic() + 200
+    while not first.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    _, said = process.communicate()
+    assert process.returncode == -signal.SIGKILL, said
+    before = lasting(study)
+    assert first.exists()
+    assert len(before) < len(methods)
+    outcome = run_study(study, request("smoke", methods=methods, seeds=[0]))
+    assert outcome.measured == len(methods) - len(before)
+    whole = lasting(smoke)
+    assert lasting(study) == {key: whole[key] for key in lasting(study)}
+    assert {key.method for key in lasting(study)} == set(methods)

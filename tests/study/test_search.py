@@ -1,0 +1,189 @@
+"""Hyper-parameters are chosen by dev ECE, and before test texts are read."""
+
+import json
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calibrant import fitting
+from calibrant.data.smoke import GeneratedSource
+from calibrant.errors import UserError
+from calibrant.methods import METHODS
+from calibrant.objectives import objectives
+from calibrant.study.cells import Key, read_cell
+from calibrant.study.plan import plan, request
+from calibrant.study.presets import PRESETS
+from calibrant.study.run import run_study
+from calibrant.study.search import GRIDS, Search, read_chosen
+
+SHORT = replace(PRESETS["smoke"], settings={**PRESETS["smoke"].settings, "epochs": 1})
+
+
+@pytest.fixture(autouse=True)
+def generated(monkeypatch):
+    monkeypatch.delenv("CALIBRANT_DATA", raising=False)
+    monkeypatch.setitem(PRESETS, "smoke", SHORT)
+
+
+@pytest.fixture
+def test_is_closed(monkeypatch):
+    """From here on nothing may read the test split; called, it is open again."""
+    read = GeneratedSource.read
+
+    def closed(self, split):
+        if split == "test":
+            raise UserError("The test split was read.")
+        return read(self, split)
+
+    monkeypatch.setattr(GeneratedSource, "read", closed)
+    return lambda: monkeypatch.setattr(GeneratedSource, "read", read)
+
+
+def asking(*parts, methods=("label-smoothing",), seeds=(0, 1)):
+    return request("smoke", methods=methods, seeds=seeds, parts=parts)
+
+
+def test_the_papers_grids():
+    assert {method: len(next(iter(grid.values()))) for method, grid in GRIDS.items()} == {
+        "label-smoothing": 2,
+        "entropy-regularized": 7,
+        "vat": 3,
+        "mixup": 4,
+        "manifold-mixup": 5,
+    }
+    for method, grid in GRIDS.items():
+        for name, values in grid.items():
+            for value in values:
+                assert getattr(objectives()[METHODS[method].objective](**{name: value}), name) == value
+
+
+def test_the_choice_is_written_before_test_texts_are_read(tmp_path, monkeypatch, test_is_closed):
+    study = tmp_path / "study"
+    asked = asking("search", "main")
+    with pytest.raises(UserError, match=r"^The test split was read\.$"):
+        run_study(study, asked)
+    found = read_chosen(study)["smoke"]["label-smoothing"]
+
+    # what is chosen has the lowest mean over the seeds of what the trainings say of dev
+    ece = {}
+    for path in (study / "search").glob("*.json"):
+        looked = json.loads(path.read_text())
+        smoothing = looked["config"]["objective"]["smoothing"]
+        ece.setdefault(smoothing, {})[looked["config"]["seed"]] = looked["dev_ece"]
+    assert {smoothing: sorted(of) for smoothing, of in ece.items()} == {0.05: [0, 1], 0.1: [0, 1]}
+    means = {f"smoothing={smoothing}": np.mean(list(of.values())) for smoothing, of in ece.items()}
+    assert found["dev_ece"] == pytest.approx(means, abs=1e-12)
+    best = min(means, key=means.get)
+    assert f"smoothing={found['settings']['smoothing']}" == best
+    assert found["seeds"] == [0, 1]
+    assert not (study / "cells").exists()
+
+    # once it is written the cells follow from it, and the search is not made again
+    test_is_closed()
+    written = (study / "chosen.json").read_bytes()
+    monkeypatch.setattr(fitting, "_train", must_not_train)  # the chosen ones are trained already
+    outcome = run_study(study, asked)
+    assert (outcome.cells, outcome.measured, outcome.jobs) == (2, 2, 2)
+    assert (study / "chosen.json").read_bytes() == written
+    cell = read_cell(Key("smoke", "label-smoothing", 0).path(study))
+    assert cell.objective == {"name": "label-smoothing", **found["settings"]}
+    assert cell.training["dev_ece"] == ece[found["settings"]["smoothing"]][0]
+
+    # other seeds would choose anew, with test results known
+    with pytest.raises(UserError) as refused:
+        run_study(study, asking("search", seeds=[0]))
+    assert str(refused.value) == (
+        f"{study}/cells/smoke/label-smoothing holds test results, and hyper-parameters are chosen before "
+        "those are known; leave out the part `search`, remove that folder, or give another --out."
+    )
+    assert run_study(study, asking("main", seeds=[0])).measured == 0  # the choice that is there is kept
+
+
+def must_not_train(*args):
+    raise AssertionError("it was trained again")
+
+
+def test_an_interrupted_search_goes_on(tmp_path, monkeypatch, test_is_closed):
+    study, seen = tmp_path / "study", []
+
+    def interrupt(what, done, total):
+        seen.append(what)
+        if what.startswith("2 of 2") and done == 3:
+            raise KeyboardInterrupt
+
+    asked = asking("search", seeds=[0])
+    with pytest.raises(KeyboardInterrupt):
+        run_study(study, asked, progress=interrupt)
+    assert len(list((study / "search").glob("*.json"))) == 1
+    assert read_chosen(study) == {}
+    assert len(Search(study, asked).jobs()) == 1
+
+    means = Search._means
+
+    def killed_in_its_second_trial(self, *rest):
+        looked = self._dev_ece
+        values = iter([True, False])
+
+        def once(training):
+            if not next(values):
+                raise KeyboardInterrupt
+            return looked(training)
+
+        self._dev_ece = once
+        return means(self, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Search, "_means", killed_in_its_second_trial)
+        with pytest.raises(KeyboardInterrupt):
+            run_study(study, asked)
+    outcome = run_study(study, asked, drop_runs=True)
+    assert (outcome.cells, outcome.jobs) == (0, 0)
+    chosen = read_chosen(study)["smoke"]["label-smoothing"]
+    assert set(chosen["dev_ece"]) == {"smoothing=0.05", "smoothing=0.1"}
+    assert Search(study, asked).grids == {}
+    assert list((study / "runs").iterdir()) == []
+
+
+def test_one_dataset_chooses_for_all_or_each_for_itself(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path))
+    (tmp_path / "banking77").mkdir()
+    rows = "".join(f"text {i} of {label},{label}\n" for label in "ab" for i in range(10))
+    (tmp_path / "banking77" / "train.csv").write_text(f"text,label\n{rows}")
+    monkeypatch.setitem(PRESETS, "smoke", replace(SHORT, datasets={"banking77": {}, "smoke": {}}))
+    each = asking("search", "main", methods=["bert", "mixup", "manifold-smoothing"], seeds=[0])
+    assert set(Search(tmp_path, each).grids) == {("banking77", "mixup"), ("smoke", "mixup")}
+    one = replace(each, search_dataset="banking77")
+    (points,) = Search(tmp_path, one).grids.values()
+    assert list(points) == [f"alpha={alpha}" for alpha in (0.1, 0.2, 0.3, 0.4)]
+    assert {t.config.dataset for of in points.values() for t in of} == {"banking77"}
+    chosen = {"banking77": {"mixup": {"alpha": 0.3}}}
+    for asked, expected in ((one, [0.3, 0.3]), (each, [0.3, 0.2])):
+        cells = [cell for cell in plan(asked, chosen) if cell.key.method == "mixup"]
+        assert [cell.trainings[0].config.objective["alpha"] for cell in cells] == expected
+    # test results of any dataset that will use the choice forbid it
+    (tmp_path / "cells" / "smoke" / "mixup").mkdir(parents=True)
+    (tmp_path / "cells" / "smoke" / "mixup" / "seed-0.json").write_text("{}")
+    with pytest.raises(UserError, match="cells/smoke/mixup holds test results"):
+        Search(tmp_path, one).check()
+    Search(tmp_path, replace(each, datasets=("banking77",))).check()
+
+
+def test_without_optuna(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(UserError) as refused:
+        run_study(tmp_path / "study", asking("search"))
+    assert str(refused.value) == (
+        "The part `search` needs Optuna, which is not installed: pip install 'calibrant[study]'."
+    )
+    assert not (tmp_path / "study" / "runs").exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"smoke": {"mixup": {}}}', '{"smoke": 1}'])
+def test_a_damaged_choice_is_named(text, tmp_path):
+    (tmp_path / "chosen.json").write_text(text)
+    with pytest.raises(
+        UserError, match=r"chosen\.json is damaged \(.*\); restore it, or remove it and search"
+    ):
+        read_chosen(tmp_path)
