@@ -153,12 +153,12 @@ def test_json(command, here):
     assert (result["advice"], result["calibrators"], result["calibrator"]) == (None, [], None)
 
 
-def test_the_figures_are_those_of_evaluate(command, here, trained):
+def test_the_figures_are_those_of_evaluate(command, here, run_copy):
     """A run without a calibrator and its plain model are the same classifier."""
     _, out, _ = command(
-        "audit", "--model", trained / "model", "--test", "test.csv", "--max-length", 32, "--json"
+        "audit", "--model", run_copy / "model", "--test", "test.csv", "--max-length", 32, "--json"
     )
-    _, same, _ = command("evaluate", trained, "--test", "test.csv", "--json")
+    _, same, _ = command("evaluate", run_copy, "--test", "test.csv", "--json")
     plain, run = json.loads(out)["metrics"], json.loads(same)
     for name in ("accuracy", "ece", "nll", "brier"):
         assert plain[name] == pytest.approx(run[name], abs=1e-6)
