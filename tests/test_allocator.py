@@ -50,5 +50,6 @@ def test_a_freed_block_stays_in_the_process(mode, kept):
     assert run(FREE, mode) == pytest.approx(kept, abs=10)
 
 
+@pytest.mark.slow
 def test_training_needs_little_more_memory():
     assert run(TRAIN, "keep") < 1.3 * run(TRAIN, "default")

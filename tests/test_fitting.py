@@ -278,6 +278,7 @@ fit(RunConfig.model_validate_json(sys.argv[1]), sys.argv[2], progress)
 """
 
 
+@pytest.mark.slow
 def test_an_ensemble_killed_in_its_second_member_resumes_to_the_same_end(settings, csv_file, tmp_path):
     config = RunConfig(**settings | ENSEMBLE | {"epochs": 2})
     out = tmp_path / "killed"

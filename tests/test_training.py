@@ -216,6 +216,7 @@ fit(RunConfig.model_validate_json(config), out, progress)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kill_at", "seconds_between_checkpoints"),
     [(15, 300.0), (15, 0.0), (4, 300.0)],

@@ -89,6 +89,7 @@ print(json.dumps(calibrant.load(sys.argv[1]).predict_proba(["refund my card"]).t
 """
 
 
+@pytest.mark.slow
 def test_a_run_loads_in_a_fresh_process_and_trains_again(csv_file, tmp_path):
     path = save(hf.T5ForConditionalGeneration(hf.T5Config(**SMALL)), tmp_path / "t5")
     config = RunConfig(

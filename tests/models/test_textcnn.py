@@ -182,6 +182,7 @@ print(json.dumps([classifier.predict_proba(["refund my card", "violin"]).tolist(
 """
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_resumes_and_loads_in_a_fresh_process(csv_file, tmp_path):
     config = settings(csv_file)
 

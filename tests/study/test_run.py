@@ -199,6 +199,7 @@ def test_the_search_dataset_is_kept(tmp_path):
 # killed
 
 
+@pytest.mark.slow
 def test_killed_after_its_first_cell_it_goes_on_to_the_same_end(smoke, tmp_path):
     methods = ("bert", "mixup", "vat")
     study = tmp_path / "study"
