@@ -3,9 +3,9 @@
     CALIBRANT_DATA=../shared/data python benchmarks/deciding.py runs/20ng-15/bert runs/banking77/bert …
 
 Of each run, on the test texts of its dataset and the unfamiliar ones that belong to it: AUROC of every score;
-over 200 random halves of the test predictions (one to learn on, one to measure on) how often the promised risk
-is exceeded and what coverage the promise costs, and the coverage of conformal sets; and in how many of 20
-random halves of the test texts, and of the unfamiliar texts, `calibrant monitor` calls an alarm.
+over 200 random halves of the test predictions (one to learn on, one to measure on) how often the promised
+risk is exceeded and what coverage the promise costs, and the coverage of conformal sets; and in how many of
+20 random halves of the test texts, and of the unfamiliar texts, `calibrant monitor` calls an alarm.
 """
 
 import argparse
