@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binomtest
 
 import calibrant
+from calibrant.card import threshold_in_words
 from calibrant.scores import scores
 from conftest import FILLER, UNFAMILIAR, WORDS, corpus
 
@@ -96,9 +97,8 @@ def test_what_is_printed(command, here):
     stored = record()["threshold"]
     rule, promise, *rest = out.splitlines()[0].split(". ")
     assert rest == []
-    assert rule.startswith(
-        f"run: It answers where its confidence is at least {stored['rule']['threshold']:.4g},"
-    )
+    shown = threshold_in_words(stored["rule"]["threshold"])
+    assert rule.startswith(f"run: It answers where its confidence is at least {shown},")
     assert promise == (
         "Promised: of the texts it answers at most 15.00% are wrong, with confidence 0.95, on text like the "
         "400 it was learnt on (file dev.csv)."
