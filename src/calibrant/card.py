@@ -126,8 +126,8 @@ def rule_of_the_run_in_words(stored: dict[str, Any]) -> str:
     """What an export, which has no rule, says of the one that the run has."""
     rule = stored["rule"]
     if rule["score"] is None:
-        below = f"below {threshold_in_words(rule['threshold'])}"
-        abstains = f"abstains where its confidence is {below}; do so yourself, by `score`, to have its promise"
+        when = f"below {threshold_in_words(rule['threshold'])}"
+        abstains = f"abstains where its confidence is {when}; do so yourself, by `score`, to have its promise"
     else:
         abstains = (
             f"abstains by its score `{rule['score']}` too: a rule that needs calibrant and is not part of "

@@ -199,12 +199,24 @@ def test_the_runs_own_dev_texts(command, here):
     assert result["learnt_on"]["dev"] == record()["data"]["dev"]
 
 
-def test_calibrating_takes_the_rule_away(command, here):
+def test_calibrating_takes_the_rule_away_and_says_so(command, here):
+    told = (
+        "The rule of abstention no longer holds and was removed; learn it again with `calibrant threshold "
+        "run …`."
+    )
     done(command, *RISK, 0.15)
-    done(command, "calibrate", "run", "--dev", "dev.csv")
+    assert told in done(command, "calibrate", "run", "--dev", "dev.csv").splitlines()
     assert record()["threshold"] is None
     assert not abstained(command).any()
     assert "## Abstention" not in (here / "run" / "README.md").read_text(encoding="utf-8")
+    assert told not in done(command, "calibrate", "run", "--dev", "dev.csv")  # there was none
+    for options in (("--dev", "dev.csv"), ("--calibrator", "none")):
+        stored = json.loads(done(command, *RISK, 0.15, "--json"))
+        removed = json.loads(done(command, "calibrate", "run", *options, "--json"))["removed_rule"]
+        assert removed["rule"] == stored["rule"]
+    done(command, *RISK, 0.15)
+    assert done(command, "calibrate", "run", "--calibrator", "none") == f"run: no calibrator.\n{told}\n"
+    assert record()["threshold"] is None
 
 
 def test_removing_the_rule(command, here):

@@ -16,7 +16,7 @@ from calibrant.scores import FeatureScore, Score, scores
 
 def save_scores(run: Run, fitted: Iterable[FeatureScore]) -> Run:
     """The run with these, written."""
-    digests = dict(run.record.get("scores", {}))
+    digests = dict(run.stored().record.get("scores", {}))
     for score in fitted:
         arrays = {name: np.ascontiguousarray(array) for name, array in score.arrays().items()}
         content = save(arrays)
