@@ -232,6 +232,7 @@ def test_removing_the_rule(command, here):
 
 def test_a_rule_whose_score_is_gone(command, here):
     done(command, *RISK, 0.3, "--ood", "other.csv", "--ood-rate", 0.4, "--score", "knn")
+    before = abstained(command)
     (here / "run" / "scores" / "knn.safetensors").unlink()
     code, out, err = command("predict", "run", "test.csv")
     assert (code, out) == (2, "")
@@ -239,6 +240,9 @@ def test_a_rule_whose_score_is_gone(command, here):
         "run/scores/knn.safetensors is missing or not the file that was saved with the run; restore it" in err
     )
     assert not abstained(command, "--threshold", 0).any()  # which asks no score
+    advice = err.split("fit it again with `calibrant ")[1].split("`")[0]
+    done(command, *advice.split())
+    np.testing.assert_array_equal(abstained(command), before)
 
 
 @pytest.mark.parametrize("damage", [{}, {"rule": {"threshold": 0.5}}, [1], "0.5"])

@@ -81,7 +81,7 @@ def test_a_missing_or_damaged_file_is_refused(run_copy, damage):
         load_score(artifact.load(run_copy), "knn")
     assert str(refused.value) == (
         f"{path} is missing or not the file that was saved with the run; restore it, or remove it and fit it "
-        f"again with `calibrant evaluate {run_copy} --scores`."
+        f"again with `calibrant evaluate {run_copy} --test test.csv --scores`."
     )
     if damage != "missing":
         with pytest.raises(UserError, match="is missing or not the file that was saved"):
