@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binomtest
 
 import calibrant
+from calibrant.calibrators import calibrators
 from calibrant.card import threshold_in_words
 from calibrant.scores import scores
 from conftest import FILLER, UNFAMILIAR, WORDS, corpus
@@ -194,6 +195,35 @@ def test_the_default_score(command, here):
     assert result["rule"]["score"] == "max-probability"
 
 
+@pytest.mark.parametrize("name", sorted(set(calibrators()) - {"temperature"}))
+def test_texts_that_the_calibrator_knows_by_heart_promise_nothing(command, here, csv_file, name):
+    csv_file("fresh.csv", rows(300, seed=23))
+    done(command, "calibrate", "run", "--dev", "dev.csv", "--calibrator", name)
+    code, out, err = command(*RISK, 0.3)
+    assert (code, out) == (2, "")
+    assert err == (
+        f"calibrant: The calibrator {name!r} was fitted on these very texts (file dev.csv), so they can "
+        "promise nothing; name other labelled texts with --dev.\n"
+    )
+    assert record()["threshold"] is None
+    done(command, "threshold", "run", "--dev", "fresh.csv", "--risk", 0.3)
+
+
+def test_one_number_cannot_learn_texts_by_heart(command, here):
+    done(command, "calibrate", "run", "--dev", "dev.csv", "--calibrator", "temperature")
+    done(command, *RISK, 0.3)
+
+
+def test_unfamiliar_text_may_be_a_dataset(command, here, csv_file, monkeypatch):
+    monkeypatch.setenv("CALIBRANT_DATA", str(here))
+    (here / "banking77").mkdir()
+    csv_file("banking77/test.csv", [(text, "music") for (text,) in STRANGE])
+    same = json.loads(done(command, *RISK, 0.3, "--ood", "other.csv", "--ood-rate", 0.4, "--json"))
+    result = json.loads(done(command, *RISK, 0.3, "--ood", "banking77", "--ood-rate", 0.4, "--json"))
+    assert result["rule"] == same["rule"]
+    assert result["learnt_on"]["ood"]["source"] == "files $CALIBRANT_DATA/banking77"
+
+
 def test_the_runs_own_dev_texts(command, here):
     result = json.loads(done(command, "threshold", "run", "--risk", 0.5, "--json"))
     assert result["learnt_on"]["dev"] == record()["data"]["dev"]
@@ -352,6 +382,10 @@ def test_a_mistake_gets_one_sentence(line, here, csv_file, command, surest):
 def test_what_the_message_says_can_be_had(command, here):
     code, _, err = command(*RISK, 0.001)
     assert code == 2
+    assert err.endswith(
+        "Give more dev texts or allow more risk; that smallest one was found by looking at these texts, so "
+        "to promise it take new ones.\n"
+    )
     said = err.split("the smallest that can be is ")[1]
     risk, share = float(said.split(",")[0]), float(said.split("answering ")[1].split("%")[0]) / 100
     result = json.loads(done(command, *RISK, risk, "--json"))

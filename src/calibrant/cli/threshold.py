@@ -19,7 +19,9 @@ def threshold(
         typer.Option(help="Labelled file with text that training has not seen [the run's own dev texts]."),
     ] = None,
     confidence: Annotated[float, typer.Option(help="How sure the promise is.")] = 0.95,
-    ood: Annotated[str | None, typer.Option(help="File with unfamiliar text, to be turned away too.")] = None,
+    ood: Annotated[
+        str | None, typer.Option(help="Unfamiliar text to be turned away too: a file or a dataset's name.")
+    ] = None,
     ood_rate: Annotated[
         float | None, typer.Option(help="At most this share of it may be answered, as 0.05.")
     ] = None,
