@@ -128,6 +128,58 @@ def test_metrics_are_kept_beside_the_run(run_copy):
     assert "On 5 texts of another world (file ood.csv) its mean confidence is 40.0%" in card
 
 
+METRICS = {"n_test": 1, "accuracy": 1.0, "ece": 0.0, "mean_confidence_test": 1.0, "ood": None}
+METRICS["misclassification"] = {"nbaucc_0.5": 0.0}
+MEASURED_ON = {"test": {"n": 1, "source": "file test.csv", "fingerprint": "f"}}
+TEMPERATURE = {"name": "temperature", "parameters": {"temperature": 2.0}}
+ABOUT = {"n": 9, "source": "file dev.csv", "fingerprint": "d"}
+RULE = {
+    "rule": {"threshold": 0.5, "score": None, "cut": None},
+    "promise": {"risk": 0.1, "ood_rate": None, "confidence": 0.95},
+    "learnt_on": {"dev": ABOUT, "ood": None},
+    "dev": {"coverage": 0.5, "risk": 0.05, "turned_away": 0.0},
+}
+
+
+def test_an_old_object_does_not_undo_what_others_wrote(run_copy):
+    old = artifact.load(run_copy)
+    artifact.load(run_copy).calibrated(TEMPERATURE, ABOUT)
+    artifact.load(run_copy).ruled(RULE)
+    assert old.updated(note="new").record["calibrator"] is None  # what it answers with has not changed
+    now = artifact.load(run_copy).record
+    assert (now["note"], now["threshold"]) == ("new", RULE)
+    assert now["calibrator"] == TEMPERATURE | {"fitted_on": ABOUT}
+    assert "fitted on 9 texts (file dev.csv)" in (run_copy / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "change", [lambda run: run.calibrated(TEMPERATURE, ABOUT), lambda run: run.ruled(RULE)]
+)
+def test_metrics_of_a_run_that_has_changed_are_not_kept(run_copy, change):
+    old = artifact.load(run_copy)
+    new = change(artifact.load(run_copy))
+    with pytest.warns(UserWarning, match="has got another") as told:
+        old.record_metrics(METRICS, MEASURED_ON)
+    assert str(told[0].message) == (
+        f"{run_copy} has got another model, calibrator or rule of abstention while it was measured, so what "
+        "was found is not kept with it; measure it again."
+    )
+    assert artifact.load(run_copy).metrics() is None
+    new.record_metrics(METRICS, MEASURED_ON)
+    assert artifact.load(run_copy).metrics()["metrics"] == METRICS
+
+
+def test_a_rule_learnt_with_another_calibrator_is_refused(run_copy):
+    old = artifact.load(run_copy)
+    artifact.load(run_copy).calibrated(TEMPERATURE, ABOUT)
+    assert refusal(old.ruled, RULE) == (
+        f"{run_copy} has got another calibrator while the rule was learnt, which does not hold for it; learn "
+        "it again."
+    )
+    old.ruled(None)  # to take one away is never wrong
+    assert artifact.load(run_copy).record["calibrator"]["name"] == "temperature"
+
+
 def test_a_finished_run_is_data_and_nothing_else(trained):
     files = {str(file.relative_to(trained)) for file in trained.rglob("*") if file.is_file()}
     assert {file for file in files if not file.endswith((".json", ".safetensors", ".md"))} == set()

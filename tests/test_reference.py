@@ -9,7 +9,9 @@ import calibrant
 from calibrant import dev
 from calibrant.calibrators.temperature import Temperature
 from calibrant.errors import UserError
-from calibrant.reference import answer_dev
+from calibrant.inference.single import SinglePass
+from calibrant.reference import answer_dev, answers_on
+from calibrant.scoring import fitted_scores
 from conftest import corpus, noisy_corpus
 
 TEXTS = [text for text, _ in corpus(30, seed=5)]
@@ -44,6 +46,37 @@ def test_another_file_takes_its_place(run_copy, csv_file):
     np.testing.assert_array_equal(same.logits, other.logits)
     (run_copy / dev.FILE).unlink()
     np.testing.assert_array_equal(answer_dev(classifier).logits, own.logits)
+
+
+def test_answers_that_are_not_kept(run_copy, csv_file):
+    classifier = calibrant.load(run_copy)
+    path = str(csv_file("dev.csv", corpus(50, seed=9)))
+    once = answers_on(classifier, path)
+    assert len(once.logits) == 50
+    assert dev.read(classifier.run) is None
+    answer_dev(classifier, path)
+    again = answers_on(classifier, path, progress=lambda *step: pytest.fail("answered again"))
+    np.testing.assert_array_equal(again.logits, once.logits)
+
+
+def test_a_classifier_that_is_asked_otherwise_keeps_nothing(run_copy):
+    classifier = calibrant.load(run_copy)
+    answer_dev(classifier)
+    otherwise = classifier.asked(SinglePass(), Temperature(2.0))
+    for what, refused in (
+        ("Answers on dev", lambda: answer_dev(otherwise)),
+        ("Sets", lambda: otherwise.predict_set(TEXTS)),
+        ("Fitted scores", lambda: fitted_scores(otherwise, ["entropy", "knn"])),
+    ):
+        with pytest.raises(UserError) as told:
+            refused()
+        assert str(told.value) == (
+            f"{what} belong to {run_copy} as it answers by itself, and this classifier is asked otherwise; "
+            f"take calibrant.load({str(run_copy)!r})."
+        )
+    assert list(fitted_scores(otherwise, ["entropy"])) == ["entropy"]  # which needs nothing of the run
+    assert not (run_copy / "scores").exists()
+    assert classifier.predict_set(TEXTS)
 
 
 def test_it_outlives_a_change_of_the_calibrator_and_sets_follow(run_copy, csv_file):

@@ -7,7 +7,8 @@ from typing import Any
 
 from calibrant.artifact import load as load_run
 from calibrant.calibration import dev_texts
-from calibrant.data import read_file
+from calibrant.calibrators import by_heart
+from calibrant.data.named import read_named
 from calibrant.errors import UserError
 from calibrant.prediction import Classifier, load
 from calibrant.scores import FeatureScore
@@ -24,7 +25,7 @@ DEFAULT_SCORE = MaxProbability.name
 class Unfamiliar:
     """Text that should not be answered, and the share of it that may be."""
 
-    file: str
+    file: str  # or a dataset's name
     rate: float
     score: str = DEFAULT_SCORE
 
@@ -69,10 +70,12 @@ def learn_rule(
     config = classifier.run.config
     columns = text_column or config.text_column, label_column or config.label_column
     texts = dev_texts(classifier.run, dev, columns)
+    if flaw := by_heart(classifier.run.record["calibrator"], texts.provenance()):
+        raise UserError(f"{flaw}, so they can promise nothing; name other labelled texts with --dev.")
     labels = classifier.class_ids(texts)
     gate, ood = Rule(threshold=0.0), None
     if unfamiliar is not None:
-        ood = read_file(unfamiliar.file, columns[0])
+        ood = read_named(unfamiliar.file, columns, config.source, labelled=False)
         gate = _gate(classifier, unfamiliar, ood, confidence, progress)
     outputs = classifier.outputs(texts.texts, gate.uses_features, progress, "dev")
     familiar = gate.answers(outputs)
@@ -89,7 +92,8 @@ def learn_rule(
         raise UserError(
             f"--risk {risk:g} cannot be promised with confidence {confidence:g} from {len(texts)} dev texts; "
             f"the smallest that can be is {_rounded_up(smallest):g}, answering "
-            f"{best.answered / len(texts):.1%} of them. Give more dev texts or allow more risk."
+            f"{best.answered / len(texts):.1%} of them. Give more dev texts or allow more risk; that "
+            "smallest one was found by looking at these texts, so to promise it take new ones."
         )
     naive = naive_selection(c, wrong, risk, classes)
     stored: dict[str, Any] = {

@@ -18,6 +18,7 @@ import json
 import os
 import platform
 import shutil
+import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -35,6 +36,8 @@ FORMAT = 1
 RECORD = "calibrant.json"
 KEYS = ("status", "fingerprint", "method", "objective", "calibrator", "labels", "data", "config")
 PACKAGES = ("calibrant", "torch", "transformers", "tokenizers", "numpy")
+ANSWERING = ("files", "members", "calibrator", "threshold")
+"""What of the record decides what a run answers."""
 
 
 @dataclass(frozen=True)
@@ -147,18 +150,27 @@ class Run:
 
     def ruled(self, rule: dict[str, Any] | None) -> "Run":
         """The run with another rule of abstention, or with none; what was measured under the old one goes."""
+        if rule is not None and self.stored().record["calibrator"] != self.record["calibrator"]:
+            raise UserError(
+                f"{self.path} has got another calibrator while the rule was learnt, which does not hold for "
+                "it; learn it again."
+            )
         measured = self.metrics()
         if measured is not None and "abstention" in measured["metrics"]:
             del measured["metrics"]["abstention"]
             write_json(self.path / "metrics.json", measured)
         return self.updated(threshold=rule)
 
+    def stored(self) -> "Run":
+        """As it is on disk now, where others may have changed it since it was loaded."""
+        return Run(self.path, _read_record(self.path))
+
     def updated(self, **changes: Any) -> "Run":
-        """The run with changes to its record, written."""
-        run = Run(self.path, {**self.record, **changes})
-        write_json(self.path / RECORD, run.record)
-        write_text(self.path / "README.md", model_card(run.name, run.record, run.metrics()))
-        return run
+        """The run with changes to its record. Only these are written: what others changed meanwhile stays."""
+        stored = Run(self.path, {**self.stored().record, **changes})
+        write_json(self.path / RECORD, stored.record)
+        write_text(self.path / "README.md", model_card(stored.name, stored.record, stored.metrics()))
+        return Run(self.path, {**self.record, **changes})
 
     def metrics(self) -> dict[str, Any] | None:
         """What ``evaluate`` last measured."""
@@ -166,7 +178,18 @@ class Run:
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
     def record_metrics(self, metrics: dict[str, Any], measured_on: dict[str, Any]) -> None:
-        """Keep what was measured, and on what, in ``metrics.json`` and on the model card."""
+        """Keep what was measured, and on what, in ``metrics.json`` and on the model card.
+
+        What a run measured that is no longer this one (recalibrated meanwhile, say) is not kept.
+        """
+        now = self.stored().record
+        if any(now.get(key) != self.record.get(key) for key in ANSWERING):
+            warnings.warn(
+                f"{self.path} has got another model, calibrator or rule of abstention while it was measured, "
+                "so what was found is not kept with it; measure it again.",
+                stacklevel=2,
+            )
+            return
         write_json(self.path / "metrics.json", {"metrics": metrics, "measured_on": measured_on})
         self.updated()
 

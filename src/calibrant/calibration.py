@@ -27,6 +27,7 @@ class Calibrated:
     dev: Texts
     before: dict[str, float]  # accuracy, NLL and ECE without a calibrator
     after: dict[str, float]
+    removed_rule: dict[str, Any] | None  # the rule of abstention that the run had; it holds no longer
 
 
 def calibrate(
@@ -39,7 +40,7 @@ def calibrate(
 ) -> Calibrated:
     """Fit ``calibrator`` on a labelled file, or on the run's own dev texts, and store it in the run.
 
-    One that the run already has is replaced.
+    One that the run already has is replaced, and a rule of abstention removed: every confidence has changed.
     """
     classifier = load(path)
     config = classifier.run.config
@@ -48,14 +49,18 @@ def calibrate(
     labels = classifier.class_ids(texts)
     logits = classifier.logits(texts.texts, progress, "dev")
     fitted = calibrator.fit(logits, labels)
+    removed_rule = classifier.run.stored().record.get("threshold")
     classifier.run.calibrated(fitted.state(), texts.provenance())
-    before = _figures(softmax(logits, axis=1), labels)
-    return Calibrated(fitted, texts, before, after=_figures(fitted.probabilities(logits), labels))
+    before, after = (_figures(p, labels) for p in (softmax(logits, axis=1), fitted.probabilities(logits)))
+    return Calibrated(fitted, texts, before, after, removed_rule)
 
 
-def remove_calibrator(path: Path | str) -> None:
-    """Let the run answer as its model does."""
-    load_run(path).calibrated(None, None)
+def remove_calibrator(path: Path | str) -> dict[str, Any] | None:
+    """Let the run answer as its model does. Gives the rule of abstention that went with it, or None."""
+    run = load_run(path)
+    run.calibrated(None, None)
+    removed_rule: dict[str, Any] | None = run.record.get("threshold")
+    return removed_rule
 
 
 def dev_texts(run: Run, dev: str | None, columns: tuple[str, str]) -> Texts:

@@ -1,6 +1,7 @@
 """The model card of a run: what was trained, on what, and how far its confidence can be trusted."""
 
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 FRONT = (  # what the hub reads
@@ -99,8 +100,9 @@ def model_card(
         "",
     ]
     if record.get("threshold") is not None:
-        lines += ["## Abstention", "", rule_in_words(record["threshold"]), ""]
-        if measured is not None and "abstention" in measured["metrics"]:
+        words = rule_of_the_run_in_words if use else rule_in_words
+        lines += ["## Abstention", "", words(record["threshold"]), ""]
+        if measured is not None and "abstention" in measured["metrics"] and not use:
             lines += [abstention_in_words(measured["metrics"]["abstention"]), ""]
     lines += [
         "## Classes",
@@ -113,20 +115,56 @@ def model_card(
 
 def rule_in_words(stored: dict[str, Any]) -> str:
     """When the run answers, and what that promises."""
-    rule, promise, learnt_on = (stored[part] for part in ("rule", "promise", "learnt_on"))
-    when = f"It answers where its confidence is at least {rule['threshold']:.4g}"
+    rule = stored["rule"]
+    when = f"It answers where its confidence is at least {threshold_in_words(rule['threshold'])}"
+    if rule["score"] is not None:
+        when += f" and its score `{rule['score']}` below {rule['cut']:.4g}"
+    return f"{when}, and abstains elsewhere. Promised: {_promise_in_words(stored)}."
+
+
+def rule_of_the_run_in_words(stored: dict[str, Any]) -> str:
+    """What an export, which has no rule, says of the one that the run has."""
+    rule = stored["rule"]
+    if rule["score"] is None:
+        when = f"below {threshold_in_words(rule['threshold'])}"
+        abstains = f"abstains where its confidence is {when}; do so yourself, by `score`, to have its promise"
+    else:
+        abstains = (
+            f"abstains by its score `{rule['score']}` too: a rule that needs calibrant and is not part of "
+            "this model, and neither is its promise"
+        )
+    return (
+        f"This plain model answers every text. The run that it was made of {abstains}: "
+        f"{_promise_in_words(stored)}."
+    )
+
+
+def _promise_in_words(stored: dict[str, Any]) -> str:
+    promise, learnt_on = stored["promise"], stored["learnt_on"]
     sure = f"with confidence {promise['confidence']:.4g}"
     promised = (
         f"of the texts it answers at most {promise['risk']:.2%} are wrong, {sure}, on text like the "
         f"{learnt_on['dev']['n']} it was learnt on ({learnt_on['dev']['source']})"
     )
-    if rule["score"] is not None:
-        when += f" and its score `{rule['score']}` below {rule['cut']:.4g}"
+    if promise["ood_rate"] is not None:
         promised += (
             f"; of unfamiliar texts at most {promise['ood_rate']:.2%} are answered, {sure}, if they are like "
             f"the {learnt_on['ood']['n']} it was learnt on ({learnt_on['ood']['source']})"
         )
-    return f"{when}, and abstains elsewhere. Promised: {promised}."
+    return promised
+
+
+def threshold_in_words(threshold: float) -> str:
+    """Four decimals, more where these would hide how far it is from 1.
+
+    Rounded up, so that whoever compares with what is printed answers nothing that the rule would not.
+
+    >>> threshold_in_words(0.81234567), threshold_in_words(0.99994), threshold_in_words(0.9999938558)
+    ('0.8124', '0.99994', '0.9999939')
+    """
+    t = Decimal(str(threshold))
+    decimals = max(4, 1 - (1 - t).adjusted())  # two digits of 1 − t
+    return f"{t.quantize(Decimal(1).scaleb(-decimals), ROUND_CEILING).normalize():f}"
 
 
 def abstention_in_words(measured: dict[str, Any]) -> str:

@@ -117,11 +117,13 @@ def fit_sets(
     coverage: float = 0.9,
     method: str = "lac",
     per_class: bool = False,
+    names: Sequence[str] | None = None,
 ) -> SetRule:
     """The rule, from the probabilities (n, K) and true classes (n,) of dev texts.
 
     Per class, those with too few texts for a quantile of their own share one: what is promised for them
-    holds for all of them together.
+    holds for all of them together, and about, for dev and new texts may mix them otherwise. For those without
+    any text nothing is promised. A warning calls the classes by their ``names``, or numbers.
 
     >>> p = np.array([[0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
     >>> fit_sets(p, np.array([0, 1, 1]), coverage=0.75).members(p).tolist()
@@ -143,7 +145,10 @@ def fit_sets(
                     f"Sets per class with coverage {coverage:g}: {about}, and {count[rare].sum()} together; "
                     "give more of them, ask for less coverage, or for sets that are not per class."
                 )
-            warnings.warn(f"{about}; the coverage of these holds for them together.", stacklevel=3)
+            told = f"{about}; for these the coverage is about {coverage:g}, of all of them together"
+            if absent := [str(k) if names is None else names[k] for k in np.flatnonzero(count == 0).tolist()]:
+                told += f". Not covered, for want of any dev text: {', '.join(absent)}"
+            warnings.warn(f"{told}.", stacklevel=3)
     q = np.empty(classes)
     for g in np.unique(group):
         q[group == g] = conformal_quantile(scores[group[labels] == g], coverage)

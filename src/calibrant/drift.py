@@ -1,14 +1,16 @@
 """Has the text moved since dev? n dev texts *then*, m new texts *now*; c is a confidence, r = right − c.
 
-Two questions, each answered by a distance that has a meaning and the p-value of "not moved at all":
+Three questions, each answered by a distance that has a meaning and the p-value of "not moved at all":
 
     are texts as familiar?        D = sup_t |F_now(t) − F_then(t)|, over the distributions of the confidence
     does confidence still hold?   Δ = mean r_now − mean r_then                      (needs labels)
+    is more turned away?          A = share abstained now − then                    (where a score decides)
 
 D is the share of texts that changed sides at the threshold where most did; Δ is the share of answers that
-are right more (or, below 0, less) often than confidence and dev make one expect. An alarm needs both: a p
-below the level, for a small file strays by chance, and a distance above the tolerance, for no two weeks of
-text are alike, dev itself chose the best epoch, and in a large file p finds every trifle.
+are right more (or, below 0, less) often than confidence and dev make one expect; A sees what D cannot, for a
+score turns texts away whatever their confidence. An alarm needs both: a p below the level, for a small file
+strays by chance, and a distance above the tolerance, for no two weeks of text are alike, dev itself chose the
+best epoch, and in a large file p finds every trifle.
 """
 
 import math
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import kolmogorov, ndtri
-from scipy.stats import binomtest
+from scipy.stats import binomtest, fisher_exact
 
 from calibrant.metrics.ece import assign_bins
 
@@ -86,6 +88,15 @@ def gap_shift(then: Floats, then_right: Flags, now: Floats, now_right: Flags) ->
     delta = float((now_right - now).mean() - residual.mean())
     a = float(np.clip(now.mean() + residual.mean(), 0, 1))
     return Shift(delta, math.erfc(abs(delta) / _standard_error(a, len(now), residual) / math.sqrt(2)))
+
+
+def abstention_shift(then: int, n: int, now: int, m: int) -> Shift:
+    """A = now/m − then/n, of the texts turned away, and the p of Fisher's exact test that the shares are one.
+
+    >>> abstention_shift(then=25, n=100, now=50, m=100).distance
+    0.25
+    """
+    return Shift(now / m - then / n, float(fisher_exact([[then, n - then], [now, m - now]]).pvalue))
 
 
 def _standard_error(accuracy: float, m: int, residual: Floats) -> float:

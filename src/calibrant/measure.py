@@ -8,7 +8,8 @@ from pathlib import Path
 from calibrant import artifact
 from calibrant.artifact import Run
 from calibrant.card import abstention_in_words, rule_in_words
-from calibrant.data import datasets, read_file
+from calibrant.data import datasets
+from calibrant.data.named import read_named
 from calibrant.data.splits import warn_of_overlap
 from calibrant.errors import UserError
 from calibrant.evaluation import evaluate, evaluate_rule, evaluate_scores
@@ -28,7 +29,8 @@ class Measured:
     test: Texts
     ood: Texts | None
     label_names: tuple[str, ...]
-    notes: list[str]
+    notes: list[str]  # what was measured on
+    rule_notes: list[str]  # the rule of abstention and what it did, where the run has one
 
 
 def measure(
@@ -52,16 +54,16 @@ def measure(
             raise UserError("--test is missing: name a labelled file with text that training has not seen.")
         test = config.dataset
         own_ood = pick("dataset", test, datasets()).ood
-    test_texts = _texts(test, columns, config.source, labelled=True)
+    test_texts = read_named(test, columns, config.source, labelled=True)
     _warn_of_overlap(classifier.run, test_texts)
     ood_texts = None
     if ood is not None:
-        ood_texts = _texts(ood, columns, config.source, labelled=False)
+        ood_texts = read_named(ood, columns, config.source, labelled=False)
     elif own_ood is not None:
         ood_texts = _if_it_can_be_had(own_ood, columns, config.source)
-    name, rule = classifier.run.name, classifier.rule
-    labels = classifier.class_ids(test_texts)
+    name, labels = classifier.run.name, classifier.class_ids(test_texts)
     kinds = fitted_scores(classifier, usable_scores(classifier), progress) if scores else {}
+    rule = classifier.rule  # not before: a lost score of its own has been fitted again
     features = scores or rule.uses_features
     outputs = classifier.outputs(test_texts.texts, features, progress, f"test {name}")
     test_prediction = Prediction(outputs.probabilities, labels)
@@ -89,10 +91,11 @@ def measure(
     }
     classifier.run.record_metrics(metrics, measured_on)
     notes = [f"{part}: {about['n']} texts, {about['source']}" for part, about in measured_on.items()]
+    rule_notes = []
     if stored is not None:
-        notes += [rule_in_words(stored), abstention_in_words(metrics["abstention"])]
+        rule_notes = [rule_in_words(stored), abstention_in_words(metrics["abstention"])]
     entry = Entry(name, test_prediction, ood_prediction, metrics)
-    return Measured(entry, test_texts, ood_texts, classifier.label_names, notes)
+    return Measured(entry, test_texts, ood_texts, classifier.label_names, notes, rule_notes)
 
 
 def measure_all(
@@ -137,16 +140,7 @@ def _warn_of_overlap(run: Run, test: Texts) -> None:
 def _if_it_can_be_had(ood: str, columns: tuple[str, str], source: str | None) -> Texts | None:
     """Nobody named it: what is measured on familiar text need not wait for it."""
     try:
-        return _texts(ood, columns, source, labelled=False)
+        return read_named(ood, columns, source, labelled=False)
     except UserError as reason:
         warnings.warn(f"Measured on familiar text only. {reason}", stacklevel=3)
         return None
-
-
-def _texts(name: str, columns: tuple[str, str], source: str | None, labelled: bool) -> Texts:
-    known = datasets()  # first: a folder of a dataset's name can be written ./name
-    if name not in known and (Path(name).suffix or Path(name).exists()):
-        return read_file(name, *columns, labelled=labelled)
-    dataset = pick("dataset", name, known)
-    offered = {s.kind for s in dataset.sources}
-    return dataset.read("test", source if source in offered else None)

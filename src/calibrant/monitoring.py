@@ -1,17 +1,23 @@
 """Compare what a run answers on new texts with what it answered on dev."""
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data import read_file
+from calibrant.calibrators import by_heart
+from calibrant.data import datasets
+from calibrant.data.named import read_named
+from calibrant.data.splits import check_labels
+from calibrant.dev import DevAnswers
 from calibrant.drift import (
     Interval,
     Shift,
+    abstention_shift,
     calibration_error,
     confidence_shift,
     expected_accuracy,
@@ -19,9 +25,9 @@ from calibrant.drift import (
     share,
 )
 from calibrant.errors import UserError
-from calibrant.prediction import load
-from calibrant.reference import answer_dev
-from calibrant.types import Progress
+from calibrant.prediction import Classifier, load
+from calibrant.reference import answer_dev, answers_on
+from calibrant.types import Outputs, Progress, Texts
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class Monitored:
     tolerance: float
     confidence_shift: Shift
     gap_shift: Shift | None  # with labels
+    abstention_shift: Shift | None  # where the run's rule has a score
     expected_accuracy: Interval  # now, from the confidence
     unseen_labels: int | None  # new texts whose label training never saw; their answers are wrong
     then: Side
@@ -61,12 +68,13 @@ def monitor(
     label_column: str | None = None,
     progress: Progress | None = None,
 ) -> Monitored:
-    """Whether the texts of the file ``new`` are like dev's to the run in ``path``.
+    """Whether the texts of ``new`` are like dev's to the run in ``path``.
 
     Args:
         path: the run.
-        new: a file of texts. If it has the label column, what the labels say is measured too.
-        dev: a labelled file, columns as in training, to compare with [what the run keeps, or its dev texts].
+        new: a file of texts, or a dataset's name. Where there are labels, what they say is measured too.
+        dev: a labelled file, columns as in training, to compare with, this once [what the run keeps, or its
+            dev texts].
         level: how often chance alone may say "moved"; all intervals are of 1 − level.
         tolerance: how far, as a share of texts, is not worth an alarm.
         text_column: of ``new`` [as in training].
@@ -78,48 +86,107 @@ def monitor(
     if not 0 <= tolerance < 1:
         raise UserError(f"--tolerance must be 0 or more and below 1, got {tolerance:g}.")
     classifier = load(path)
-    config = classifier.run.config
-    texts = read_file(
-        new,
-        text_column or config.text_column,
-        label_column or config.label_column,
-        labelled=None if label_column is None else True,
-    )
-    answers = answer_dev(classifier, dev, progress)
+    texts = _new_texts(classifier, new, text_column, label_column)
+    answers = answer_dev(classifier, None, progress) if dev is None else answers_on(classifier, dev, progress)
+    if flaw := by_heart(classifier.run.record["calibrator"], answers.texts):
+        warnings.warn(
+            f"{flaw}, so that new text may look moved that is not; name other labelled texts with --dev.",
+            stacklevel=2,
+        )
     p = classifier.probabilities(answers.logits)
     then, then_right = p.max(axis=1), p.argmax(axis=1) == answers.labels
     decisions = classifier.predict(texts.texts, progress=progress)
     now = np.array([decision.confidence for decision in decisions])
-    abstain = np.array([decision.abstain for decision in decisions])
     now_right = None
     if texts.labels is not None:
         now_right = np.array([d.label == label for d, label in zip(decisions, texts.labels, strict=True)])
+    then_ruled = now_ruled = None
+    if classifier.run.record.get("threshold") is not None:
+        then_ruled = _ruled_then(classifier, answers, p, then_right)
+        now_ruled = _ruled(np.array([not decision.abstain for decision in decisions]), now_right)
 
-    shifts = [confidence_shift(then, now)]
+    shifts = {"confidence": confidence_shift(then, now)}
     if now_right is not None:
-        shifts.append(gap_shift(then, then_right, now, now_right))
-    rule = classifier.run.record["threshold"]
+        shifts["gap"] = gap_shift(then, then_right, now, now_right)
+    if then_ruled is not None and now_ruled is not None and classifier.rule.score is not None:
+        shifts["abstention"] = abstention_shift(
+            then_ruled.abstained, then_ruled.n, now_ruled.abstained, now_ruled.n
+        )
     return Monitored(
-        moved=any(shift.beyond(tolerance, level / len(shifts)) for shift in shifts),
+        moved=any(shift.beyond(tolerance, level / len(shifts)) for shift in shifts.values()),
         level=level,
         tolerance=tolerance,
-        confidence_shift=shifts[0],
-        gap_shift=None if now_right is None else shifts[1],
+        confidence_shift=shifts["confidence"],
+        gap_shift=shifts.get("gap"),
+        abstention_shift=shifts.get("abstention"),
         expected_accuracy=expected_accuracy(then, then_right, now, level),
         unseen_labels=None if texts.labels is None else _unseen(texts.labels, classifier.label_names),
         then=Side(
             answers.texts,
             float(then.mean()),
             **_measured(then, then_right, level),
-            **({} if rule is None else _learnt(rule, level)),
+            **({} if then_ruled is None else then_ruled.intervals(level)),
         ),
         now=Side(
             texts.provenance(),
             float(now.mean()),
             **({} if now_right is None else _measured(now, now_right, level)),
-            **({} if rule is None else _obeyed(abstain, now_right, level)),
+            **({} if now_ruled is None else now_ruled.intervals(level)),
         ),
     )
+
+
+@dataclass(frozen=True)
+class _Ruled:
+    """What the run's rule does with n texts."""
+
+    n: int
+    abstained: int
+    wrong: int | None  # of the answers; None without labels
+
+    def intervals(self, level: float) -> dict[str, Interval]:
+        """The share abstained, and the risk where it is known and anything is answered."""
+        found = {"abstained": share(self.abstained, self.n, level)}
+        if self.wrong is not None and self.abstained < self.n:
+            found["risk"] = share(self.wrong, self.n - self.abstained, level)
+        return found
+
+
+def _ruled(answered: NDArray[Any], right: NDArray[Any] | None) -> _Ruled:
+    wrong = None if right is None else int((answered & ~right).sum())
+    return _Ruled(len(answered), int((~answered).sum()), wrong)
+
+
+def _ruled_then(
+    classifier: Classifier, answers: DevAnswers, p: NDArray[Any], right: NDArray[Any]
+) -> _Ruled | None:
+    """On dev. For a rule that needs features, which are not kept, there are but the figures that were stored
+    with it, of the texts that it was learnt on; None where these are others."""
+    if not classifier.rule.uses_features:
+        return _ruled(classifier.rule.answers(Outputs(answers.logits, p, None)), right)
+    stored = classifier.run.record["threshold"]
+    learnt_on = stored["learnt_on"]["dev"]
+    if learnt_on["fingerprint"] != answers.texts["fingerprint"]:
+        warnings.warn(
+            f"How many texts the rule of abstention turned away then is not known: it was learnt on "
+            f"{learnt_on['source']}; to compare with these, name them with --dev.",
+            stacklevel=3,
+        )
+        return None
+    answered = round(stored["dev"]["coverage"] * learnt_on["n"])
+    wrong = round(stored["dev"]["risk"] * answered)
+    return _Ruled(learnt_on["n"], learnt_on["n"] - answered, wrong)
+
+
+def _new_texts(classifier: Classifier, new: str, text_column: str | None, label_column: str | None) -> Texts:
+    config = classifier.run.config
+    columns = text_column or config.text_column, label_column or config.label_column
+    texts = read_named(new, columns, config.source, labelled=None if label_column is None else True)
+    if texts.labels is not None and not set(texts.labels) & set(classifier.label_names):
+        if new not in datasets():  # the wrong column, most likely; a dataset of another world is no mistake
+            check_labels(texts, classifier.label_names)
+        texts = replace(texts, labels=None)
+    return texts
 
 
 def _unseen(labels: Sequence[str], known: Sequence[str]) -> int:
@@ -131,19 +198,3 @@ def _measured(confidence: NDArray[Any], right: NDArray[Any], level: float) -> di
         "accuracy": share(int(right.sum()), len(right), level),
         "ece": calibration_error(confidence, right, level),
     }
-
-
-def _learnt(rule: dict[str, Any], level: float) -> dict[str, Interval]:
-    """What the rule did on the texts it was learnt on, as `calibrant threshold` stored it."""
-    n = rule["learnt_on"]["dev"]["n"]
-    answered = round(rule["dev"]["coverage"] * n)
-    wrong = round(rule["dev"]["risk"] * answered)
-    return {"abstained": share(n - answered, n, level), "risk": share(wrong, answered, level)}
-
-
-def _obeyed(abstain: NDArray[Any], right: NDArray[Any] | None, level: float) -> dict[str, Interval]:
-    """What it does now; the risk is unknown without labels, or where nothing was answered."""
-    found = {"abstained": share(int(abstain.sum()), len(abstain), level)}
-    if right is not None and not abstain.all():
-        found["risk"] = share(int((~right)[~abstain].sum()), int((~abstain).sum()), level)
-    return found

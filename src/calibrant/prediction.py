@@ -1,5 +1,6 @@
 """The only prediction loop, and the classifier that a run becomes."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
@@ -14,7 +15,7 @@ from torch import Tensor
 
 import calibrant.models  # noqa: F401  so that transformers knows our own architectures when a run is loaded
 from calibrant import artifact, dev
-from calibrant.calibrators import Calibrator, from_state
+from calibrant.calibrators import Calibrator, by_heart, from_state
 from calibrant.conformal import SetRule, fit_sets
 from calibrant.data.encode import encode, pad
 from calibrant.data.splits import check_labels
@@ -97,6 +98,7 @@ class Classifier:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         self.run = run
+        self.asked_otherwise = False
         self.label_names = run.label_names
         # Records of before there was a choice have no settings of the inference.
         settings = dict(run.record.get("inference", {"name": run.record["method"]["inference"]}))
@@ -120,13 +122,22 @@ class Classifier:
     ) -> "Classifier":
         """The same weights, asked by another inference and answering through another calibrator.
 
-        Nothing is copied and the run on disk stays as it is. ``others`` are the further members of an
-        ensemble.
+        Nothing is copied and the run on disk stays as it is. What was learnt for its own way of answering
+        (the rule, sets, fitted scores) does not come along. ``others`` are further members of an ensemble.
         """
         answering = copy(self)
         answering.inference, answering.calibrator = inference, calibrator
+        answering.asked_otherwise, answering.rule = True, Rule(threshold=0.0)
         answering.models = [model for classifier in (self, *others) for model in classifier.models]
         return answering
+
+    def check_own(self, what: str) -> None:
+        """Refuse what belongs to the run where it is asked otherwise than it was trained to be."""
+        if self.asked_otherwise:
+            raise UserError(
+                f"{what} belong to {self.run.path} as it answers by itself, and this classifier is asked "
+                f"otherwise; take calibrant.load({str(self.run.path)!r})."
+            )
 
     def predict_proba(
         self, texts: Sequence[str], progress: Progress | None = None, label: str = "predict"
@@ -222,13 +233,21 @@ class Classifier:
 
     def set_rule(self, coverage: float = 0.9, method: str = "lac", per_class: bool = False) -> SetRule:
         """Which labels are in a set, from what the run answered on dev."""
+        self.check_own("Sets")
         kept = dev.read(self.run)
         if kept is None:
             raise UserError(
                 f"{self.run.path} keeps no answers on dev yet, which sets are fitted on; call "
                 "`calibrant.answer_dev(classifier)` first, once."
             )
-        return fit_sets(self.probabilities(kept.logits), kept.labels, coverage, method, per_class)
+        if flaw := by_heart(self.run.record["calibrator"], kept.texts):
+            warnings.warn(
+                f"{flaw}, so that sets hold the true label less often than asked; name other labelled texts "
+                "with --dev.",
+                stacklevel=2,
+            )
+        p = self.probabilities(kept.logits)
+        return fit_sets(p, kept.labels, coverage, method, per_class, self.label_names)
 
     def prediction(
         self, texts: Texts, progress: Progress | None = None, label: str = "predict"

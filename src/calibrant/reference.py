@@ -1,9 +1,13 @@
-"""Have a run answer its dev texts, once, and keep what it said."""
+"""Have a run answer dev texts, and keep what it said of those that its sets are fitted on."""
+
+import logging
 
 from calibrant import dev as kept
 from calibrant.calibration import dev_texts
 from calibrant.prediction import Classifier
 from calibrant.types import Progress
+
+logger = logging.getLogger(__name__)
 
 
 def answer_dev(
@@ -14,14 +18,24 @@ def answer_dev(
     ``dev`` names a labelled file, with columns as in training, to be answered and kept instead. Sets promise
     more on texts that chose neither the best epoch nor the calibrator, as the run's own dev texts did.
     """
-    run, config = classifier.run, classifier.run.config
-    before = kept.read(run)
+    classifier.check_own("Answers on dev")
+    before = kept.read(classifier.run)
     if before is not None and dev is None:
         return before
+    answers = answers_on(classifier, dev, progress)
+    if before is None or before.texts["fingerprint"] != answers.texts["fingerprint"]:
+        kept.write(classifier.run, answers)
+        if dev is not None:
+            logger.info("%s keeps its answers on %s: sets are now fitted on these", classifier.run.path, dev)
+    return answers
+
+
+def answers_on(classifier: Classifier, dev: str | None, progress: Progress | None = None) -> kept.DevAnswers:
+    """Its answers on a labelled file or its own dev texts. They are not kept; those that are serve here."""
+    run, config = classifier.run, classifier.run.config
     texts = dev_texts(run, dev, (config.text_column, config.label_column))
+    before = kept.read(run)
     if before is not None and before.texts["fingerprint"] == texts.fingerprint:
         return before
     labels = classifier.class_ids(texts)
-    answers = kept.DevAnswers(classifier.logits(texts.texts, progress, "dev"), labels, texts.provenance())
-    kept.write(run, answers)
-    return answers
+    return kept.DevAnswers(classifier.logits(texts.texts, progress, "dev"), labels, texts.provenance())

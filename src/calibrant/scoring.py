@@ -25,6 +25,8 @@ def fitted_scores(
     pass over these, and saved.
     """
     kinds = {name: pick("score", name, scores()) for name in names}
+    if any(issubclass(kind, FeatureScore) for kind in kinds.values()):
+        classifier.check_own("Fitted scores")
     for name, kind in kinds.items():
         if not _usable(kind, classifier):
             raise UserError(

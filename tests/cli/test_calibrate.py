@@ -40,7 +40,7 @@ def test_calibrate_then_evaluate_predict_and_take_it_back(command, here):
     code, out, _ = command("calibrate", "run", "--dev", "dev.csv", "--calibrator", "temperature", "--json")
     result = json.loads(out)
     assert code == 0
-    assert set(result) == {"run", "calibrator", "dev", "before", "after"}
+    assert set(result) == {"run", "calibrator", "dev", "before", "after", "removed_rule"}
     assert (result["run"], result["calibrator"]) == ("run", "temperature")
     assert (result["dev"]["n"], result["dev"]["source"]) == (120, "file dev.csv")
     assert result["after"]["nll"] < result["before"]["nll"]
@@ -74,7 +74,7 @@ def test_calibrate_then_evaluate_predict_and_take_it_back(command, here):
     assert evaluated(command) == before
     assert command("predict", "run", "test.csv")[1] == plain
     code, out, _ = command("calibrate", "run", "--calibrator", "none", "--json")
-    assert (code, json.loads(out)) == (0, {"run": "run", "calibrator": None})
+    assert (code, json.loads(out)) == (0, {"run": "run", "calibrator": None, "removed_rule": None})
 
 
 @pytest.mark.parametrize("name", calibrators())

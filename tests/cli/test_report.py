@@ -39,6 +39,26 @@ def test_two_runs_on_one_page(command, here):
     assert out.endswith("Report: page.html\n")
 
 
+def test_each_rule_is_named_and_its_numbers_are_in_the_table(command, here):
+    options = ("--test", "test.csv", "--out", "page.html", "--json")
+    command("report", "a", "b", *options)
+    assert "abstention" not in (here / "page.html").read_text(encoding="utf-8")
+    for run, risk in (("a", 0.3), ("b", 0.2)):
+        code, _, err = command("threshold", run, "--dev", "dev.csv", "--risk", risk)
+        assert code == 0, err
+    numbers = json.loads(command("report", "a", "b", *options)[1])
+    page = (here / "page.html").read_text(encoding="utf-8")
+    for run, risk in (("a", "30.00%"), ("b", "20.00%")):
+        assert f"<li>{run}: It answers where its confidence is at least " in page
+        assert f"Promised: of the texts it answers at most {risk} are wrong" in page
+        assert f"<li>{run}: On the test texts it answers {numbers[run]['abstention']['coverage']:.1%}" in page
+    rows = {row.split("<")[0].strip(): row for row in page.split('<th scope="row">')[1:]}
+    for title, key in (("answered", "coverage"), ("wrong among the answered", "risk")):
+        shown = [f"{numbers[run]['abstention'][key]:.4f}" for run in ("a", "b")]
+        assert all(value in rows[title] for value in shown)
+    assert "By its rule of abstention" in page
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

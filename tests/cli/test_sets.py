@@ -59,15 +59,41 @@ def test_rare_classes_are_told_in_one_line(command, here, csv_file):
     code, _, err = command("predict", "run", "test.csv", "--set", 0.9, *options)
     assert code == 0
     assert (
-        "calibrant: warning: 2 of 3 classes have fewer than 9 dev texts each; the coverage of these holds "
-        "for them together."
+        "calibrant: warning: 2 of 3 classes have fewer than 9 dev texts each; for these the coverage is "
+        "about 0.9, of all of them together."
     ) in " ".join(err.split())
+    assert "run keeps its answers on rare.csv: sets are now fitted on these" in " ".join(err.split())
     code, out, err = command("predict", "run", "test.csv", "--set", 0.95, *options)
     assert (code, out) == (2, "")
     assert err.strip("\n") == (
         "calibrant: Sets per class with coverage 0.95: 2 of 3 classes have fewer than 19 dev texts each, and "
         "13 together; give more of them, ask for less coverage, or for sets that are not per class."
     )
+
+
+@pytest.mark.filterwarnings("default")
+def test_classes_without_any_dev_text_are_named(command, here, csv_file):
+    by_label = {name: [row for row in corpus(120, seed=21) if row[1] == name] for name in WORDS}
+    csv_file("none.csv", [*by_label["account"][:6], *by_label["billing"][:7]])
+    options = ("--set-per-class", "--dev", "none.csv")
+    code, _, err = command("predict", "run", "test.csv", "--set", 0.9, *options)
+    assert code == 0
+    assert (
+        "calibrant: warning: 3 of 3 classes have fewer than 9 dev texts each; for these the coverage is "
+        "about 0.9, of all of them together. Not covered, for want of any dev text: shipping."
+    ) in " ".join(err.split())
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_calibrator_that_knows_the_dev_texts_by_heart(command, here):
+    told = (
+        "calibrant: warning: The calibrator 'isotonic' was fitted on these very texts (file dev.csv), so "
+        "that sets hold the true label less often than asked; name other labelled texts with --dev."
+    )
+    for fitted_on, warned in (("dev.csv", True), ("test.csv", False)):
+        assert command("calibrate", "run", "--dev", fitted_on, "--calibrator", "isotonic")[0] == 0
+        code, _, err = command("predict", "run", "test.csv", "--set", 0.9, "--dev", "dev.csv")
+        assert (code, told in " ".join(err.split())) == (0, warned)
 
 
 # A command and the sentence that it gets; an ellipsis stands for the rest of it.

@@ -9,6 +9,8 @@ import pytest
 from scipy.stats import binomtest
 
 import calibrant
+from calibrant.calibrators import calibrators
+from calibrant.card import threshold_in_words
 from calibrant.scores import scores
 from conftest import FILLER, UNFAMILIAR, WORDS, corpus
 
@@ -96,9 +98,8 @@ def test_what_is_printed(command, here):
     stored = record()["threshold"]
     rule, promise, *rest = out.splitlines()[0].split(". ")
     assert rest == []
-    assert rule.startswith(
-        f"run: It answers where its confidence is at least {stored['rule']['threshold']:.4g},"
-    )
+    shown = threshold_in_words(stored["rule"]["threshold"])
+    assert rule.startswith(f"run: It answers where its confidence is at least {shown},")
     assert promise == (
         "Promised: of the texts it answers at most 15.00% are wrong, with confidence 0.95, on text like the "
         "400 it was learnt on (file dev.csv)."
@@ -194,17 +195,58 @@ def test_the_default_score(command, here):
     assert result["rule"]["score"] == "max-probability"
 
 
+@pytest.mark.parametrize("name", sorted(set(calibrators()) - {"temperature"}))
+def test_texts_that_the_calibrator_knows_by_heart_promise_nothing(command, here, csv_file, name):
+    csv_file("fresh.csv", rows(300, seed=23))
+    done(command, "calibrate", "run", "--dev", "dev.csv", "--calibrator", name)
+    code, out, err = command(*RISK, 0.3)
+    assert (code, out) == (2, "")
+    assert err == (
+        f"calibrant: The calibrator {name!r} was fitted on these very texts (file dev.csv), so they can "
+        "promise nothing; name other labelled texts with --dev.\n"
+    )
+    assert record()["threshold"] is None
+    done(command, "threshold", "run", "--dev", "fresh.csv", "--risk", 0.3)
+
+
+def test_one_number_cannot_learn_texts_by_heart(command, here):
+    done(command, "calibrate", "run", "--dev", "dev.csv", "--calibrator", "temperature")
+    done(command, *RISK, 0.3)
+
+
+def test_unfamiliar_text_may_be_a_dataset(command, here, csv_file, monkeypatch):
+    monkeypatch.setenv("CALIBRANT_DATA", str(here))
+    (here / "banking77").mkdir()
+    csv_file("banking77/test.csv", [(text, "music") for (text,) in STRANGE])
+    same = json.loads(done(command, *RISK, 0.3, "--ood", "other.csv", "--ood-rate", 0.4, "--json"))
+    result = json.loads(done(command, *RISK, 0.3, "--ood", "banking77", "--ood-rate", 0.4, "--json"))
+    assert result["rule"] == same["rule"]
+    assert result["learnt_on"]["ood"]["source"] == "files $CALIBRANT_DATA/banking77"
+
+
 def test_the_runs_own_dev_texts(command, here):
     result = json.loads(done(command, "threshold", "run", "--risk", 0.5, "--json"))
     assert result["learnt_on"]["dev"] == record()["data"]["dev"]
 
 
-def test_calibrating_takes_the_rule_away(command, here):
+def test_calibrating_takes_the_rule_away_and_says_so(command, here):
+    told = (
+        "The rule of abstention no longer holds and was removed; learn it again with `calibrant threshold "
+        "run …`."
+    )
     done(command, *RISK, 0.15)
-    done(command, "calibrate", "run", "--dev", "dev.csv")
+    assert told in done(command, "calibrate", "run", "--dev", "dev.csv").splitlines()
     assert record()["threshold"] is None
     assert not abstained(command).any()
     assert "## Abstention" not in (here / "run" / "README.md").read_text(encoding="utf-8")
+    assert told not in done(command, "calibrate", "run", "--dev", "dev.csv")  # there was none
+    for options in (("--dev", "dev.csv"), ("--calibrator", "none")):
+        stored = json.loads(done(command, *RISK, 0.15, "--json"))
+        removed = json.loads(done(command, "calibrate", "run", *options, "--json"))["removed_rule"]
+        assert removed["rule"] == stored["rule"]
+    done(command, *RISK, 0.15)
+    assert done(command, "calibrate", "run", "--calibrator", "none") == f"run: no calibrator.\n{told}\n"
+    assert record()["threshold"] is None
 
 
 def test_removing_the_rule(command, here):
@@ -220,6 +262,7 @@ def test_removing_the_rule(command, here):
 
 def test_a_rule_whose_score_is_gone(command, here):
     done(command, *RISK, 0.3, "--ood", "other.csv", "--ood-rate", 0.4, "--score", "knn")
+    before = abstained(command)
     (here / "run" / "scores" / "knn.safetensors").unlink()
     code, out, err = command("predict", "run", "test.csv")
     assert (code, out) == (2, "")
@@ -227,6 +270,9 @@ def test_a_rule_whose_score_is_gone(command, here):
         "run/scores/knn.safetensors is missing or not the file that was saved with the run; restore it" in err
     )
     assert not abstained(command, "--threshold", 0).any()  # which asks no score
+    advice = err.split("fit it again with `calibrant ")[1].split("`")[0]
+    done(command, *advice.split())
+    np.testing.assert_array_equal(abstained(command), before)
 
 
 @pytest.mark.parametrize("damage", [{}, {"rule": {"threshold": 0.5}}, [1], "0.5"])
@@ -336,6 +382,10 @@ def test_a_mistake_gets_one_sentence(line, here, csv_file, command, surest):
 def test_what_the_message_says_can_be_had(command, here):
     code, _, err = command(*RISK, 0.001)
     assert code == 2
+    assert err.endswith(
+        "Give more dev texts or allow more risk; that smallest one was found by looking at these texts, so "
+        "to promise it take new ones.\n"
+    )
     said = err.split("the smallest that can be is ")[1]
     risk, share = float(said.split(",")[0]), float(said.split("answering ")[1].split("%")[0]) / 100
     result = json.loads(done(command, *RISK, risk, "--json"))

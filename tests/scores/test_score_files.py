@@ -81,7 +81,7 @@ def test_a_missing_or_damaged_file_is_refused(run_copy, damage):
         load_score(artifact.load(run_copy), "knn")
     assert str(refused.value) == (
         f"{path} is missing or not the file that was saved with the run; restore it, or remove it and fit it "
-        f"again with `calibrant evaluate {run_copy} --scores`."
+        f"again with `calibrant evaluate {run_copy} --test test.csv --scores`."
     )
     if damage != "missing":
         with pytest.raises(UserError, match="is missing or not the file that was saved"):
@@ -94,12 +94,12 @@ def test_one_that_was_never_fitted(run_copy):
 
 
 def test_saving_one_keeps_the_others(run_copy):
-    run = artifact.load(run_copy)
+    old = artifact.load(run_copy)
     kinds = scores()
     features, labels = np.random.default_rng(0).normal(size=(20, 4)), np.arange(20) % 2
-    run = save_scores(run, [kinds["knn"]().fit(features, labels)])
-    run = save_scores(run, [kinds["mahalanobis"]().fit(features, labels)])
-    assert set(run.record["scores"]) == {"knn", "mahalanobis"}
+    save_scores(artifact.load(run_copy), [kinds["knn"]().fit(features, labels)])
+    save_scores(old, [kinds["mahalanobis"]().fit(features, labels)])
+    assert set(artifact.load(run_copy).record["scores"]) == {"knn", "mahalanobis"}
     assert not list((run_copy / "scores").glob(".*"))
 
 

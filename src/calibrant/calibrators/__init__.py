@@ -6,7 +6,7 @@ from calibrant.calibrators.base import Calibrator
 from calibrant.errors import UserError
 from calibrant.registry import discover, pick
 
-__all__ = ["Calibrator", "calibrators", "from_state"]
+__all__ = ["Calibrator", "by_heart", "calibrators", "from_state"]
 
 
 def calibrators() -> dict[str, type[Calibrator]]:
@@ -20,3 +20,15 @@ def from_state(state: dict[str, Any]) -> Calibrator:
         return pick("calibrator", state["name"], calibrators())(**state["parameters"])
     except (KeyError, TypeError) as error:
         raise UserError(f"The calibrator's state is damaged ({error}); fit it again.") from error
+
+
+def by_heart(stored: dict[str, Any] | None, texts: dict[str, Any]) -> str | None:
+    """What is wrong with texts (their provenance) that the calibrator of a record was fitted on; or None.
+
+    Their confidence flatters, unless it has but one number, so they cannot stand for new text.
+    """
+    if stored is None or stored["fitted_on"]["fingerprint"] != texts["fingerprint"]:
+        return None
+    if not pick("calibrator", stored["name"], calibrators()).learns_by_heart:
+        return None
+    return f"The calibrator {stored['name']!r} was fitted on these very texts ({texts['source']})"

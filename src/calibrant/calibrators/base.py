@@ -25,6 +25,8 @@ class Calibrator(ABC):
 
     name: ClassVar[str]
     citation: ClassVar[str]
+    # Whether it has room enough to learn the texts it is fitted on: these then tell nothing of new text.
+    learns_by_heart: ClassVar[bool] = True
 
     def fit(self, logits: ArrayLike, labels: ArrayLike) -> Self:
         """The calibrator fitted to these logits (n, K) and true classes (n,)."""

@@ -32,6 +32,7 @@ class Temperature(Calibrator, Foldable):
 
     name: ClassVar[str] = "temperature"
     citation: ClassVar[str] = "Guo et al. (2017), On Calibration of Modern Neural Networks"
+    learns_by_heart: ClassVar[bool] = False  # one number cannot
 
     temperature: float | None = None
 

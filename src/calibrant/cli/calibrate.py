@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,20 +42,33 @@ def calibrate(
         if calibrator == NO_CALIBRATOR:
             if dev is not None:
                 raise UserError("--dev goes with a calibrator; to remove one, leave it out.")
-            remove_calibrator(run)
-            removed = {"run": str(run), "calibrator": None}
-            typer.echo(json.dumps(removed) if json_ else f"{run}: no calibrator.")
+            rule = remove_calibrator(run)
+            if json_:
+                typer.echo(json.dumps({"run": str(run), "calibrator": None, "removed_rule": rule}))
+            else:
+                typer.echo(f"{run}: no calibrator.")
+                _tell_of(rule, run)
             return
         kind = pick("calibrator", calibrator, calibrators())
         done = fit_calibrator(run, kind(), dev, text_column, label_column, progress)
     if json_:
         result = {"run": str(run), "calibrator": calibrator, "dev": done.dev.provenance()}
-        typer.echo(json.dumps({**result, "before": done.before, "after": done.after}))
+        figures = {"before": done.before, "after": done.after, "removed_rule": done.removed_rule}
+        typer.echo(json.dumps({**result, **figures}))
         return
     before, after = done.before, done.after
     typer.echo(f"{run}: {done.calibrator.summary()}, fitted on {len(done.dev)} texts, {done.dev.source}")
     typer.echo(
         f"there: NLL {before['nll']:.3f} → {after['nll']:.3f}, ECE {before['ece']:.1%} → {after['ece']:.1%}, "
-        f"accuracy {before['accuracy']:.1%} → {after['accuracy']:.1%}\n"
-        f"Next, on other texts: calibrant evaluate {run} --test test.csv"
+        f"accuracy {before['accuracy']:.1%} → {after['accuracy']:.1%}"
     )
+    _tell_of(done.removed_rule, run)
+    typer.echo(f"Next, on other texts: calibrant evaluate {run} --test test.csv")
+
+
+def _tell_of(removed_rule: dict[str, Any] | None, run: Path) -> None:
+    if removed_rule is not None:
+        typer.echo(
+            "The rule of abstention no longer holds and was removed; learn it again with `calibrant "
+            f"threshold {run} …`."
+        )

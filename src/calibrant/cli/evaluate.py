@@ -41,7 +41,8 @@ def evaluate(
     if report is not None:
         from calibrant.report.page import write_report
 
-        write_report(report, f"calibrant: {run}", [measured.entry], notes=measured.notes)
+        notes = measured.notes + measured.rule_notes
+        write_report(report, f"calibrant: {run}", [measured.entry], notes=notes)
     if json_:
         typer.echo(json.dumps(measured.entry.metrics))
         return

@@ -17,7 +17,9 @@ MOVED = 3
 
 def monitor(
     run: Annotated[Path, typer.Argument(help="A run directory.")],
-    file: Annotated[str, typer.Argument(help="New texts, in a file as for training; labels are optional.")],
+    file: Annotated[
+        str, typer.Argument(help="New texts: a file as for training, labels optional, or a dataset's name.")
+    ],
     level: Annotated[
         float, typer.Option(help="How often chance alone may say that it moved; intervals are of 1 − level.")
     ] = 0.01,
@@ -32,7 +34,7 @@ def monitor(
     ] = None,
     dev: Annotated[
         str | None,
-        typer.Option(help="Labelled file to compare with, columns as in training [the run's dev texts]."),
+        typer.Option(help="Labelled file to compare with this once, columns as in training [what it keeps]."),
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -77,6 +79,7 @@ def _told(found: "Monitored") -> str:
     for what, shift in (
         ("confidence, distance", found.confidence_shift),
         ("accuracy beyond what was expected", found.gap_shift),
+        ("abstained, more than then", found.abstention_shift),
     ):
         if shift is not None:
             by, tolerance = 100 * shift.distance, 100 * found.tolerance

@@ -28,7 +28,11 @@ def predict(
     ] = None,
     set_: Annotated[
         float | None,
-        typer.Option("--set", help="Add the labels that hold the true one for this share of texts, as 0.9."),
+        typer.Option(
+            "--set",
+            help="Add the labels that hold the true one for this share of all texts, as 0.9, and not of "
+            "those alone that the rule answers.",
+        ),
     ] = None,
     set_method: Annotated[
         str | None, typer.Option(help="lac: smallest sets; aps: larger where unsure [lac].")
@@ -38,7 +42,9 @@ def predict(
     ] = False,
     dev: Annotated[
         str | None,
-        typer.Option(help="Labelled file to fit the sets on, columns as in training [the run's dev texts]."),
+        typer.Option(
+            help="Labelled file to fit the sets on from now on, columns as in training [the run's dev texts]."
+        ),
     ] = None,
 ) -> None:
     """Classify texts: one JSON object a line, with label, confidence, abstain and probabilities.

@@ -38,7 +38,8 @@ def report(
         check_place(out)
         measured = measure_all(runs, test, ood, text_column, label_column, progress)
         entries = [one.entry for one in measured]
-        write_report(out, "Runs side by side", entries, notes=measured[0].notes)
+        rules = [f"{one.entry.name}: {note}" for one in measured for note in one.rule_notes]
+        write_report(out, "Runs side by side", entries, notes=measured[0].notes + rules)
     metrics = {entry.name: entry.metrics for entry in entries}
     if json_:
         typer.echo(json.dumps(metrics))

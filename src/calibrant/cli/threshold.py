@@ -19,7 +19,9 @@ def threshold(
         typer.Option(help="Labelled file with text that training has not seen [the run's own dev texts]."),
     ] = None,
     confidence: Annotated[float, typer.Option(help="How sure the promise is.")] = 0.95,
-    ood: Annotated[str | None, typer.Option(help="File with unfamiliar text, to be turned away too.")] = None,
+    ood: Annotated[
+        str | None, typer.Option(help="Unfamiliar text to be turned away too: a file or a dataset's name.")
+    ] = None,
     ood_rate: Annotated[
         float | None, typer.Option(help="At most this share of it may be answered, as 0.05.")
     ] = None,
@@ -64,7 +66,7 @@ def threshold(
     if json_:
         typer.echo(json.dumps({"run": str(run), **stored, "naive": naive}))
         return
-    from calibrant.card import rule_in_words
+    from calibrant.card import rule_in_words, threshold_in_words
 
     on_dev = stored["dev"]
     typer.echo(f"{run}: {rule_in_words(stored)}")
@@ -75,8 +77,8 @@ def threshold(
         typer.echo(f"The score turns away {on_dev['turned_away']:.1%} of them as unfamiliar.")
     if naive is not None:
         typer.echo(
-            f"The naive threshold {naive['threshold']:.4g} would answer {naive['coverage']:.1%} of them with "
-            f"{naive['risk']:.1%} wrong, and promise nothing: "
+            f"The naive threshold {threshold_in_words(naive['threshold'])} would answer "
+            f"{naive['coverage']:.1%} of them with {naive['risk']:.1%} wrong, and promise nothing: "
             f"{100 * (naive['coverage'] - on_dev['coverage']):.1f} points of coverage are the price."
         )
     typer.echo(f"Next, on other texts: calibrant evaluate {run} --test test.csv")

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from calibrant.atomic import write_text
 from calibrant.errors import UserError
 from calibrant.metrics import metrics
+from calibrant.metrics.base import Metric
 from calibrant.report.plots import confidence_histogram, figure_svg, histogram_top, reliability_diagram
 from calibrant.types import Prediction
 
@@ -22,7 +23,20 @@ GROUPS = {  # where a number lies in what ``evaluate`` returns, and what the tab
     "": "On familiar text",
     "misclassification": "Finding its own mistakes",
     "ood": "Finding unfamiliar text",
+    "abstention": "By its rule of abstention",
 }
+
+
+@dataclass(frozen=True)
+class Row:
+    """A number of the table that is no metric of the registry."""
+
+    name: str
+    title: str
+    higher_is_better: bool
+
+
+RULE = (Row("coverage", "answered", True), Row("risk", "wrong among the answered", False))
 
 
 @dataclass(frozen=True)
@@ -119,14 +133,16 @@ def _svg(draw: Any, prefix: str, label: str) -> Markup:
 
 
 def _group(entries: Sequence[Entry], key: str) -> dict[str, Any]:
-    """The table's rows of one kind of metric, with the best value of each marked."""
+    """The table's rows of one kind of number, with the best value of each marked."""
     kind = "detection" if key else "classification"
+    measured = [metric for metric in metrics().values() if metric.kind == kind]
+    chosen: Sequence[Row | Metric] = RULE if key == "abstention" else measured
     rows = []
-    for metric in metrics().values():
+    for metric in chosen:
         sources = [(entry.metrics.get(key) or {}) if key else entry.metrics for entry in entries]
         values = [source.get(metric.name) for source in sources]
         numbers = [round(value, 4) for value in values if value is not None]
-        if metric.kind != kind or not numbers:
+        if not numbers:
             continue
         # Compared as shown, so that two cells that look alike are both marked; one model beats nobody.
         best = (max if metric.higher_is_better else min)(numbers) if len(entries) > 1 else None

@@ -16,7 +16,7 @@ from calibrant.scores import FeatureScore, Score, scores
 
 def save_scores(run: Run, fitted: Iterable[FeatureScore]) -> Run:
     """The run with these, written."""
-    digests = dict(run.record.get("scores", {}))
+    digests = dict(run.stored().record.get("scores", {}))
     for score in fitted:
         arrays = {name: np.ascontiguousarray(array) for name, array in score.arrays().items()}
         content = save(arrays)
@@ -36,7 +36,7 @@ def load_score(run: Run, name: str) -> Score:
     if hashlib.sha256(content).hexdigest() != run.record.get("scores", {}).get(name):
         raise UserError(
             f"{_path(run, name)} is missing or not the file that was saved with the run; restore it, or "
-            f"remove it and fit it again with `calibrant evaluate {run.path} --scores`."
+            f"remove it and fit it again with `calibrant evaluate {run.path} --test test.csv --scores`."
         )
     return kind(**load(content))
 

@@ -1,0 +1,24 @@
+"""Texts that a user names: a file of their own, or a public dataset."""
+
+from pathlib import Path
+
+from calibrant.data import datasets, read_file
+from calibrant.registry import pick
+from calibrant.types import Texts
+
+
+def read_named(name: str, columns: tuple[str, str], source: str | None, labelled: bool | None) -> Texts:
+    """The texts of a file, or the test texts of a dataset, with its labels.
+
+    Args:
+        name: a file, or the name of a dataset; a folder of a dataset's name can be written ``./name``.
+        columns: of a file, those with the text and the label.
+        source: where a dataset that has it is read from, as in training; None asks each in order.
+        labelled: as for ``read_file``.
+    """
+    known = datasets()
+    if name not in known and (Path(name).suffix or Path(name).exists()):
+        return read_file(name, *columns, labelled=labelled)
+    dataset = pick("dataset", name, known)
+    offered = {s.kind for s in dataset.sources}
+    return dataset.read("test", source if source in offered else None)
