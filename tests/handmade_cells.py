@@ -1,10 +1,11 @@
 """Cells of a study with numbers of a test's own."""
 
+from calibrant.methods import METHODS
 from calibrant.metrics import metrics
 from calibrant.study.cells import Cell, Key
 
 DATA = {
-    "train": {"n": 7010, "source": "files here", "fingerprint": "a"},
+    "train": {"n": 7010, "source": "files here", "fingerprint": "a", "classes": 15, "words": 240.1},
     "dev": {"n": 1753, "source": "files here (20 % of train, stratified)", "fingerprint": "b"},
     "test": {"n": 5833, "source": "files here", "fingerprint": "c", "classes": 15, "words": 238.6},
     "ood": {"n": 1699, "source": "files there", "fingerprint": "d", "classes": None, "words": 9.4},
@@ -12,7 +13,16 @@ DATA = {
 
 
 def make_cell(
-    method="bert", seed=0, dataset="20ng-15", variant="", *, data=DATA, config=None, seconds=10.0, **numbers
+    method="bert",
+    seed=0,
+    dataset="20ng-15",
+    variant="",
+    *,
+    data=DATA,
+    config=None,
+    settings=(),
+    seconds=10.0,
+    **numbers,
 ):
     """Every metric is 0.5 but those that are named: ``ece=0.1``, ``misclassification={"auroc": 0.9}``."""
     kinds = {"classification": {}, "detection": {}}
@@ -26,7 +36,7 @@ def make_cell(
         key=Key(dataset, method, seed, variant),
         fingerprint="f",
         metrics=found | numbers,
-        objective={"name": method},
+        objective={"name": METHODS[method].objective, **dict(settings)},
         config={"model": "minilm", "epochs": 5} if config is None else config,
         training={"seconds": seconds},
         data=data,

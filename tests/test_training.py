@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -242,6 +243,22 @@ def test_a_killed_run_resumes_to_the_same_end(
     history = [run.record["training"]["history"] for run in (resumed, whole)]
     for ours, theirs in zip(*history, strict=True):
         assert ours.get("eval_nll") == theirs.get("eval_nll")
+
+
+def test_a_resumed_run_counts_the_time_of_all_its_steps_once(csv_file, model_dir, tmp_path, monkeypatch):
+    config, _ = settings(csv_file, model_dir, epochs=2)  # 10 steps an epoch
+    clock = [0.0]
+    monkeypatch.setattr("calibrant.training.time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    def progress(what, done, total):
+        clock[0] += 10  # a step
+        if clock[0] == 150:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(config, tmp_path / "run", progress)
+    clock[0] = 1000.0
+    assert fit(config, tmp_path / "run", progress).record["training"]["seconds"] == 20 * 10
 
 
 def test_a_half_written_checkpoint_is_passed_over(csv_file, model_dir, tmp_path):

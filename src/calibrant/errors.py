@@ -6,3 +6,7 @@ class UserError(ValueError):
 
     The command line prints it without a traceback and exits with code 2.
     """
+
+
+class Diverged(UserError):
+    """A training whose loss is no longer a number; with other hyper-parameters it may be."""

@@ -3,7 +3,6 @@
 import logging
 import math
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -16,7 +15,7 @@ from calibrant import artifact
 from calibrant.calibrators import Calibrator, calibrators
 from calibrant.config import RunConfig
 from calibrant.data import datasets, make_splits, read_file
-from calibrant.errors import UserError
+from calibrant.errors import Diverged, UserError
 from calibrant.inference import Inference, inferences
 from calibrant.inference.single import SinglePass
 from calibrant.methods import METHODS, NO_CALIBRATOR, Method, combination
@@ -209,6 +208,7 @@ def _train(
         rows = encode(tokenizer, part.texts, config.max_length)
         return EncodedTexts(rows, [class_of[label] for label in part.labels or ()])
 
+    watch = Watch(progress, label)
     trainer = CalibratedTrainer(
         model=model,
         args=TrainingArguments(
@@ -239,10 +239,9 @@ def _train(
         data_collator=Collate(tokenizer.pad_token_id),
         processing_class=tokenizer,
         objective=recipe.objective,
-        callbacks=[Watch(progress, label)],
+        callbacks=[watch],
     )
     trainer.remove_callback(PrinterCallback)
-    started = time.monotonic()
     last = run.last_checkpoint()
     if last is not None:
         logger.info("Resuming %s from %s", run.path, last.name)
@@ -250,7 +249,7 @@ def _train(
     history = [entry for entry in trainer.state.log_history if "eval_selection" in entry or "loss" in entry]
     if not all(math.isfinite(value) for entry in history for value in entry.values()):
         shutil.rmtree(run.checkpoints)  # to resume from them would end the same way
-        raise UserError(
+        raise Diverged(
             f"Training diverged: with --learning-rate {config.learning_rate:g} the loss is no longer a "
             "number; take a lower one."
         )
@@ -260,7 +259,7 @@ def _train(
         tokenizer,
         {
             "steps": trainer.state.global_step,
-            "seconds": round(time.monotonic() - started, 1),
+            "seconds": round(watch.elapsed(), 1),
             "best_epoch": best["epoch"],
             "dev_accuracy": best["eval_accuracy"],
             "dev_confidence": best["eval_confidence"],

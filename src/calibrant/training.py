@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainerCallback, TrainingArguments
+from transformers.trainer_callback import ExportableState
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from calibrant.allocator import keep_freed_memory
@@ -135,13 +136,32 @@ class EpochSeededSampler(torch.utils.data.Sampler[int]):
         return iter(self.sampler)
 
 
-class Watch(TrainerCallback):  # type: ignore[misc]
-    """Tells a ``Progress`` how far training is, and sees to it that a long epoch is checkpointed too."""
+class Watch(TrainerCallback, ExportableState):  # type: ignore[misc]
+    """Tells a ``Progress`` how far training is, and sees to it that a long epoch is checkpointed too.
+
+    It also times the training. Checkpoints hold the time that led to them, so that a resumed training counts
+    all of its steps and each of them once.
+    """
 
     def __init__(self, progress: Progress, label: str, seconds_between_checkpoints: float = 300) -> None:
         self.progress, self.label = progress, label
         self.seconds = seconds_between_checkpoints
-        self.saved = time.monotonic()
+        self.saved = self.begun = time.monotonic()
+        self.before = 0.0  # seconds that led to the checkpoint from which training resumed
+
+    def elapsed(self) -> float:
+        """Seconds of training, those before an interruption included."""
+        return self.before + time.monotonic() - self.begun
+
+    def state(self) -> dict[str, Any]:
+        """What the Trainer writes into each checkpoint."""
+        return {"args": {}, "attributes": {"seconds": self.elapsed()}}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """At the start, or after a checkpoint was read."""
+        if state.global_step:
+            stored = state.stateful_callbacks.get(type(self).__name__, {"attributes": {"seconds": 0.0}})
+            self.before = stored["attributes"]["seconds"]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """After each optimizer step."""

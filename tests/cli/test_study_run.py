@@ -48,6 +48,7 @@ def test_every_option_is_explained():
         (["--seeds", "-1"], "--seeds: a seed lies between 0 and 2³² − 1, got -1."),
         (["--executor", "rai"], "Unknown executor 'rai'; did you mean 'ray'? Known: local, ray."),
         (["--address", "auto"], "--address is of a Ray cluster; it goes with --executor ray."),
+        (["--parts", "search", "--methods", "bert"], "--parts search: none of bert has hyper-parameters to"),
         (["--threads", "0"], "--threads must be at least 1, got 0."),
     ],
 )

@@ -109,6 +109,19 @@ def test_wos_in_one_table(data):
     assert len(datasets()["wos"].splits().train) == 24
 
 
+@pytest.mark.parametrize("whole", [True, False], ids=["beside the whole", "alone"])
+def test_wos_that_somebody_cut_already(data, whole):
+    for part, n in (("train", 20), ("test", 6)):
+        data(f"wos/{part}.csv", "text,label\n" + "".join(f"{part} {i},{i % 2}\n" for i in range(n)))
+    if whole:
+        data("wos/X.txt", "".join(f"abstract {i}\n" for i in range(40)))
+        data("wos/Y.txt", "".join(f"{i % 2}\n" for i in range(40)))
+    splits, test = datasets()["wos"].splits(), datasets()["wos"].read("test")
+    assert (len(splits.train), len(splits.dev), len(test)) == (16, 4, 6)
+    assert {text.split()[0] for text in [*splits.train.texts, *splits.dev.texts]} == {"train"}
+    assert test.source == "files $CALIBRANT_DATA/wos"
+
+
 def test_wos_that_is_not_there(data):
     with pytest.raises(
         UserError, match=r"put all\.csv with columns text and label into \$CALIBRANT_DATA/wos\."

@@ -82,8 +82,18 @@ def test_a_variant_that_says_what_is_the_default_is_not_trained_again():
     assert by_variant["delta_off=0.001"].trainings == by_variant["delta_y=0.1"].trainings == default
     assert len(waves(cells)[0]) == len(cells) - 3
     alone = by_variant["delta_on=0.01,lambda_off=0"].trainings[0]
-    assert alone.objective == "manifold-smoothing delta_on=0.01,lambda_off=0.0"
+    assert alone.what == "manifold-smoothing delta_on=0.01,lambda_off=0.0"
     assert by_variant["lambda_on=0"].trainings[0].config.objective["lambda_on"] == 0
+
+
+def test_textcnn_is_one_whatever_the_presets_encoder(monkeypatch):
+    cut = {**PRESETS["smoke"].settings, "model": "minilm", "layers": 3}
+    monkeypatch.setitem(PRESETS, "smoke", replace(PRESETS["smoke"], settings=cut, textcnn={}))
+    encoder, textcnn = (cell.trainings[0] for cell in cells_of("bert", seeds=[0], parts=["main", "textcnn"]))
+    assert (encoder.config.model, encoder.config.layers) == ("minilm", 3)
+    assert (textcnn.config.model, textcnn.config.layers) == ("textcnn", None)
+    assert str(encoder) == "cross-entropy on smoke, seed 0"
+    assert str(textcnn) == "cross-entropy textcnn on smoke, seed 0"
 
 
 def test_every_preset_stands_among_the_points_of_its_parameter_study():

@@ -1,5 +1,6 @@
 import pytest
 
+from calibrant.objectives import ManifoldSmoothing
 from calibrant.study.presets import PRESETS
 
 
@@ -28,6 +29,9 @@ def test_the_papers_own(dataset, max_length, learning_rate, batch_size, epochs):
     assert config.max_train_samples is None
     assert (config.max_length, config.learning_rate) == (max_length, learning_rate)
     assert (config.batch_size, config.epochs) == (batch_size, epochs)
-    assert PRESETS["paper"].objectives == {}
+    (settings,) = PRESETS["paper"].objectives.values()
+    assert ManifoldSmoothing(**settings) == ManifoldSmoothing(
+        *(1, 1, 1e-4, 1e-3, 0.1, "pgd"), steps=1, share=1, random_start_on=True, random_start_off=True
+    )
     assert len(PRESETS["paper"].seeds) == 5
     assert PRESETS["paper"].max_test_samples is None

@@ -10,14 +10,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from calibrant import fitting
+from calibrant.data.smoke import GeneratedSource
+from calibrant.data.sources import Unavailable
 from calibrant.errors import UserError
 from calibrant.fitting import fit
 from calibrant.measure import measure
 from calibrant.methods import METHODS
 from calibrant.study import run
 from calibrant.study.cells import Key, read_cell, read_cells, read_confidences
+from calibrant.study.executors.local import Local
+from calibrant.study.executors.ray import Ray
 from calibrant.study.plan import PAPER_METHODS, request
 from calibrant.study.presets import PRESETS
 from calibrant.study.run import run_study
@@ -53,7 +58,10 @@ def test_all_nine_methods_are_measured(smoke):
     for cell in cells:
         assert (cell.metrics["n_test"], cell.metrics["n_ood"]) == (120, 60)
         assert cell.metrics["accuracy"] > 0.4  # of four classes
-        assert {"train", "dev", "test", "ood"} == set(cell.data)
+        assert {part: about["classes"] for part, about in cell.data.items()} == {
+            **{"train": 4, "dev": 4, "test": 4, "ood": 2}
+        }
+        assert all(5 <= about["words"] <= 11 for about in cell.data.values())
         assert cell.config["dataset"] == "smoke"
         found = read_confidences(cell, smoke)
         assert found.correct.mean() == pytest.approx(cell.metrics["accuracy"])
@@ -157,7 +165,87 @@ def test_a_training_that_fails_does_not_cost_the_others(tmp_path, monkeypatch):
     assert read_cells(tmp_path / "other") == []
 
 
+@pytest.fixture
+def instead(monkeypatch):
+    """Takes what is to be done for a job, in place of training it; gives the list of those begun."""
+    begun = []
+
+    def set_to(do):
+        def measure_job(study, job, progress):
+            begun.append((job.trainings[0].config.method, job.trainings[0].config.seed))
+            do(*begun[-1])
+
+        monkeypatch.setattr(run, "measure_job", measure_job)
+        return begun
+
+    return set_to
+
+
+def mixup_fails(method, seed):
+    if method == "mixup":
+        raise UserError("Training diverged.")
+
+
+def test_a_method_that_always_fails_does_not_stop_a_resumed_study(tmp_path, instead):
+    begun = instead(mixup_fails)
+    with pytest.raises(
+        UserError, match=r"^2 of 4 trainings could not be done, the first \(mixup on smoke, see"
+    ):
+        run_study(tmp_path / "study", request("smoke", methods=["mixup", "vat"], seeds=[0, 1]))
+    assert begun == [("mixup", 0), ("vat", 0), ("mixup", 1), ("vat", 1)]
+
+
+def test_one_job_alone_says_only_why(tmp_path, instead):
+    instead(mixup_fails)
+    with pytest.raises(UserError, match=r"^Training diverged\.$"):
+        run_study(tmp_path / "study", request("smoke", methods=["mixup"], seeds=[0]))
+
+
+def test_texts_that_are_not_there_are_told_before_any_training(tmp_path, monkeypatch, instead):
+    begun, read = instead(mixup_fails), GeneratedSource.read
+
+    def no_unfamiliar(self, split):
+        if "nature" in self.topics:
+            raise Unavailable("it is lost")
+        return read(self, split)
+
+    monkeypatch.setattr(GeneratedSource, "read", no_unfamiliar)
+    with pytest.raises(UserError, match=r"The test split of smoke-unfamiliar could not be had .*it is lost"):
+        run_study(tmp_path / "study", request("smoke", methods=["bert"], seeds=[0]))
+    assert begun == []
+
+
+def test_dropped_runs_are_also_those_that_lost_an_earlier_search(tmp_path, instead):
+    begun = instead(mixup_fails)
+    for name in ("lost", "kept"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    (tmp_path / "search").mkdir()
+    (tmp_path / "search" / "lost.json").write_text("{}")
+    (tmp_path / "study.json").write_text('{"preset": "smoke", "search_dataset": null}')
+    run_study(tmp_path, request("smoke", methods=["bert"], seeds=[0]), drop_runs=True)
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["kept"]
+    assert begun == [("bert", 0)]
+
+
+def test_a_study_goes_on_with_the_threads_that_it_began_with(tmp_path):
+    asked = request("smoke")
+    (tmp_path / "study.json").write_text(
+        '{"preset": "smoke", "search_dataset": null}'
+    )  # of an earlier version
+    assert run._begin(tmp_path, asked, Local(threads=3)).threads == 3
+    assert run._begin(tmp_path, asked, Local()).threads == run._begin(tmp_path, asked, Ray()).threads == 3
+    assert run._begin(tmp_path, asked, Ray(threads=2)) == Ray(threads=2)
+    assert json.loads((tmp_path / "study.json").read_text())["threads"] == 3
+    assert run._begin(tmp_path / "local", asked, Local()).threads == torch.get_num_threads()
+    assert run._begin(tmp_path / "ray", asked, Ray()).threads == 1
+
+
 # folders that are something else
+
+
+def test_figures_that_need_no_study_may_be_there_before_it(tmp_path):
+    (tmp_path / "figures").mkdir()
+    assert run.in_study(tmp_path, request("smoke")) == request("smoke")
 
 
 def test_a_study_of_another_preset_is_refused(smoke):
@@ -193,6 +281,23 @@ def test_the_search_dataset_is_kept(tmp_path):
     assert str(refused.value) == (
         f"{tmp_path} holds a study with --search-dataset banking77, got yahoo; leave it out or give another "
         "--out."
+    )
+
+
+def test_a_search_dataset_cannot_be_named_once_others_were_measured_without(tmp_path):
+    (tmp_path / "study.json").write_text('{"preset": "laptop", "search_dataset": null}')
+    asked = request("laptop", search_dataset="banking77")
+    for measured in ("banking77/mixup", "yahoo/bert", "yahoo/mixup,alpha=0.1"):
+        (tmp_path / "cells" / measured).mkdir(parents=True)
+        (tmp_path / "cells" / measured / "seed-0.json").write_text("{}")
+    assert run.in_study(tmp_path, asked) == asked
+    (tmp_path / "cells" / "yahoo" / "mixup").mkdir()
+    (tmp_path / "cells" / "yahoo" / "mixup" / "seed-0.json").write_text("{}")
+    with pytest.raises(UserError) as refused:
+        run.in_study(tmp_path, asked)
+    assert str(refused.value) == (
+        f"{tmp_path}/cells/yahoo/mixup was measured with hyper-parameters of its own, and --search-dataset "
+        "banking77 would give the next cells others; leave it out or give another --out."
     )
 
 

@@ -3,16 +3,19 @@
 import json
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from calibrant import fitting
 from calibrant.data.smoke import GeneratedSource
-from calibrant.errors import UserError
+from calibrant.errors import Diverged, UserError
 from calibrant.methods import METHODS
 from calibrant.objectives import objectives
+from calibrant.study import search
 from calibrant.study.cells import Key, read_cell
+from calibrant.study.outlook import outlook
 from calibrant.study.plan import plan, request
 from calibrant.study.presets import PRESETS
 from calibrant.study.run import run_study
@@ -168,6 +171,105 @@ def test_one_dataset_chooses_for_all_or_each_for_itself(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="cells/smoke/mixup holds test results"):
         Search(tmp_path, one).check()
     Search(tmp_path, replace(each, datasets=("banking77",))).check()
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """In place of training, a run's folder and a dev ECE; those that are ``diverging`` fail."""
+    seen, diverging = [], set()
+
+    def train(study, training, progress):
+        (name,) = GRIDS[training.config.method]
+        point = training.config.objective[name]
+        seen.append((point, sorted(path.name for path in (study / "runs").glob("*"))))
+        if point in diverging:
+            raise Diverged(f"{point} diverged.")
+        training.folder(study).mkdir(parents=True)
+        return SimpleNamespace(config=training.config, point=point)
+
+    monkeypatch.setattr(search, "train", train)
+    monkeypatch.setattr(search, "Classifier", Looked)
+    monkeypatch.setattr(search, "dev_figures", lambda probabilities, point: {"dev_ece": point})
+    return SimpleNamespace(seen=seen, diverging=diverging)
+
+
+class Looked:
+    """A classifier whose dev ECE is its hyper-parameter."""
+
+    def __init__(self, run):
+        self.point = run.point
+
+    def logits(self, *args):
+        return np.zeros((1, 2))
+
+    def class_ids(self, dev):
+        return self.point
+
+
+def test_what_lost_is_dropped_as_soon_as_its_grid_is_looked_at(tmp_path, looks):
+    asked = asking("search", methods=["label-smoothing", "vat"], seeds=[0])
+    outcome = run_study(tmp_path / "study", asked, drop_runs=True)
+    assert [point for point, _ in looks.seen] == [0.05, 0.1, 1e-3, 1e-4, 1e-5]
+    assert [len(runs) for _, runs in looks.seen] == [
+        0,
+        1,
+        1,
+        2,
+        3,
+    ]  # of the two of the first grid one is left
+    assert (outcome.jobs, list((tmp_path / "study" / "runs").iterdir())) == (5, [])
+    chosen = read_chosen(tmp_path / "study")["smoke"]
+    assert {method: found["settings"] for method, found in chosen.items()} == {
+        "label-smoothing": {"smoothing": 0.05},
+        "vat": {"epsilon": 1e-5},
+    }
+
+
+def test_a_point_that_diverges_is_left_out_of_the_choice(tmp_path, looks):
+    looks.diverging.add(0.05)
+    asked = asking("search")
+    run_study(tmp_path / "study", asked)
+    found = read_chosen(tmp_path / "study")["smoke"]["label-smoothing"]
+    assert found["settings"] == {"smoothing": 0.1}
+    assert found["dev_ece"] == {"smoothing=0.1": 0.1}
+    assert found["failed"] == {"smoothing=0.05": "0.05 diverged."}
+    assert run_study(tmp_path / "study", asked).jobs == 0
+
+
+def test_a_grid_of_which_every_point_diverges_is_refused_and_the_others_are_chosen(tmp_path, looks):
+    looks.diverging |= {0.05, 0.1}
+    asked = asking("search", methods=["label-smoothing", "vat"], seeds=[0])
+    for _ in range(2):  # what diverged once is not tried again
+        with pytest.raises(UserError) as refused:
+            run_study(tmp_path / "study", asked)
+        assert str(refused.value) == (
+            "No point of the grid of label-smoothing on smoke can be chosen, since all of them failed: "
+            "0.05 diverged."
+        )
+    assert len(looks.seen) == 5
+    assert list(read_chosen(tmp_path / "study")["smoke"]) == ["vat"]
+
+
+def test_nothing_to_search(tmp_path):
+    asked = asking("search", "main", methods=["bert", "manifold-smoothing"])
+    sentence = (
+        "--parts search: none of bert, manifold-smoothing has hyper-parameters to search; add one of "
+        "label-smoothing, entropy-regularized, vat, mixup, manifold-mixup to --methods, or leave out that "
+        "part."
+    )
+    for refuse in (run_study, outlook):
+        with pytest.raises(UserError) as refused:
+            refuse(tmp_path / "study", asked)
+        assert str(refused.value) == sentence
+    assert not (tmp_path / "study").exists()
+
+
+def test_the_outlook_refuses_what_the_study_would(tmp_path):
+    (tmp_path / "study.json").write_text('{"preset": "smoke", "search_dataset": null}')
+    (tmp_path / "cells" / "smoke" / "label-smoothing").mkdir(parents=True)
+    (tmp_path / "cells" / "smoke" / "label-smoothing" / "seed-0.json").write_text("{}")
+    with pytest.raises(UserError, match="cells/smoke/label-smoothing holds test results"):
+        outlook(tmp_path, asking("search"))
 
 
 def test_without_optuna(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import rankdata, wilcoxon
 
 from calibrant.errors import UserError
-from calibrant.study.significance import SignedRank, compare, holm, remarks, signed_rank
+from calibrant.study.significance import SignedRank, compare, holm, left_out, remarks, signed_rank
 from handmade_cells import make_cell, series
 
 
@@ -155,3 +155,21 @@ def test_refused(asked, sentence):
     with pytest.raises(UserError) as refused:
         compare(series("manifold-smoothing", NINE[:2]), **asked)
     assert str(refused.value).startswith(sentence)
+
+
+def test_ensembles_that_share_members_are_not_compared():
+    cells = series("manifold-smoothing", NINE[:3]) + series("bert", NINE[:3])
+    near = cells + series("deep-ensemble", NINE[:3])
+    assert [c.other for c in compare(near)] == ["bert"]
+    assert left_out(near) == [
+        "deep-ensemble is left out: ensembles of neighbouring seeds share members and are not independent."
+    ]
+    alone = [*cells, make_cell("deep-ensemble", 1)]
+    assert [c.other for c in compare(alone)] == ["bert", "deep-ensemble"]
+    assert left_out(alone) == []
+    with pytest.raises(UserError) as refused:
+        compare(near, method="deep-ensemble")
+    assert str(refused.value) == (
+        "deep-ensemble of neighbouring seeds share members, and seeds that are not independent show nothing; "
+        "name another with --method."
+    )

@@ -153,3 +153,14 @@ def test_notes_are_of_the_cells_in_the_table(make):
         (about_data,) = [note for note in table.notes if note.startswith("20ng-15")]
         assert "model minilm" in about_data
         assert any("95 % t interval" in note for note in table.notes)
+
+
+def test_dataset_sizes_are_those_of_the_main_cells():
+    (table,) = dataset_sizes([make_cell(), make_cell(variant="model=textcnn", config={"model": "textcnn"})])
+    assert len(table.rows) == len(PAPER)
+    assert not any("NOT the same" in note or "textcnn" in note for note in table.notes)
+
+
+def test_a_training_too_short_to_be_timed_has_no_relative_cost():
+    (table,) = more([make_cell("bert", seconds=0.0), make_cell("vat", seconds=3.0)])
+    assert entry(table, "vat", "training time, bert = 1").mean is None

@@ -36,7 +36,8 @@ def run(
     threads: Annotated[
         int | None,
         typer.Option(
-            help="Threads for each training [local: all cores; ray: 1]; results depend on it a little."
+            help="Threads for each training, on which results depend a little [as the study began: all cores "
+            "with local, 1 with ray]."
         ),
     ] = None,
     drop_runs: Annotated[

@@ -28,7 +28,7 @@ def significance(
 
     from calibrant.registry import pick
     from calibrant.study.cells import read_cells
-    from calibrant.study.significance import compare, remarks
+    from calibrant.study.significance import compare, left_out, remarks
 
     cells = read_cells(study)
     if dataset is not None:
@@ -37,7 +37,7 @@ def significance(
         }
         cells = pick("dataset of the study", dataset, by_dataset)
     comparisons = compare(cells, metric, method, level)
-    notes = remarks(comparisons, level)
+    notes = remarks(comparisons, level) + left_out(cells)
     if json_:
         result = {"metric": metric, "method": method, "level": level, "notes": notes}
         typer.echo(

@@ -22,7 +22,7 @@ class Dataset:
     classes: tuple[str, ...] | None = None  # keep only these; None keeps all
     ood: str | None = None  # the dataset whose test split is another world to this one
     sizes: Mapping[str, int] = field(default_factory=dict)  # of a split; drawn where a source has more
-    test_share: float | None = None  # of a dataset that is published in one piece
+    test_share: float | None = None  # of a dataset that is published in one piece; cut, where it is so here
 
     def read(self, split: str, source: str | None = None) -> Texts:
         """The texts of ``train``, ``dev`` or ``test``.
@@ -68,10 +68,10 @@ class Dataset:
                     f"{source}: no {split} label is a class of {self.name}, such as {self.classes[0]!r}."
                 )
             found = _texts([text for text, _ in kept], [label for _, label in kept], found.source)
-        return draw(found, self.sizes.get(split))
+        return draw(found, self.sizes.get(split), f"the size of {self.name}'s {split} split")
 
     def _part(self, source: Source, split: str) -> Texts:
-        if self.test_share is None:
+        if self.test_share is None or _has_test(source):
             return _texts(*source.read(split), str(source))
         if split == "dev":
             raise Unavailable(f"{source} is in one piece")
@@ -79,6 +79,15 @@ class Dataset:
         train, test = part(whole, round(self.test_share * len(whole)))
         share, chosen = (self.test_share, test) if split == "test" else (1 - self.test_share, train)
         return replace(chosen, source=f"{source} ({100 * share:.0f} % of all, stratified)")
+
+
+def _has_test(source: Source) -> bool:
+    """Whether a cut was made already. The hub calls all of a dataset ``train`` where it has no test part."""
+    try:
+        source.read("test")
+    except Unavailable:
+        return False
+    return True
 
 
 def _texts(texts: list[str], labels: list[str], source: str) -> Texts:

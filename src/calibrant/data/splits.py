@@ -22,7 +22,7 @@ def make_splits(name: str, train: Texts, dev: Texts | None, max_train_samples: i
     """
     if train.labels is None:
         raise UserError(f"{train.source}: training needs labels.")
-    train = draw(train, max_train_samples)
+    train = draw(train, max_train_samples, "--max-train-samples")
     label_names = tuple(sorted(set(train.labels or ())))
     if len(label_names) < 2:
         raise UserError(
@@ -37,10 +37,19 @@ def make_splits(name: str, train: Texts, dev: Texts | None, max_train_samples: i
     return Splits(name, train, dev, label_names)
 
 
-def draw(texts: Texts, at_most: int | None) -> Texts:
-    """That many of the texts, stratified; all of them where there are no more, or for None."""
+def draw(texts: Texts, at_most: int | None, option: str) -> Texts:
+    """That many of the texts, stratified; all of them where there are no more, or for None.
+
+    ``option`` is where a user said how many, for the error where that is less than one of each class.
+    """
     if at_most is None or at_most >= len(texts):
         return texts
+    classes = len(set(texts.labels or ()))
+    if at_most < classes:
+        raise UserError(
+            f"{option}: {texts.source} has {classes} classes, and a text of each is drawn; ask for at least "
+            f"{classes}, got {at_most}."
+        )
     kept, _ = part(texts, len(texts) - at_most)
     return replace(kept, source=f"{texts.source} ({at_most} of {len(texts)} drawn)")
 

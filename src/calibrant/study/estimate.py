@@ -3,9 +3,9 @@
     seconds(training) = steps · c · s₁ + epochs · n_dev · p
     seconds(cell)     = passes · (n_dev + n_test + n_ood) · p
 
-s₁ is a plain step and p the prediction of one text, both timed for each dataset, and c what a step of the
-objective costs beside a plain one (``methods.METHODS``). On a CPU what is timed is its work, over the number
-of threads: the estimate is of a machine that does nothing else, however busy it is just now.
+s₁ is a plain step and p the prediction of one text, both timed for each dataset and model, and c what a
+step of the objective costs beside a plain one (``methods.METHODS``). On a CPU what is timed is its work, over
+the number of threads: the estimate is of a machine that does nothing else, however busy it is just now.
 """
 
 import json
@@ -33,7 +33,7 @@ CACHE = "step-times.json"
 
 @dataclass(frozen=True)
 class Times:
-    """Of one dataset's settings."""
+    """Of one dataset's settings and one model."""
 
     step: float  # seconds of a plain training step
     text: float  # seconds of predicting one text
@@ -44,6 +44,11 @@ def cost(training: Training) -> float:
     """Of a step, plain = 1; an objective that has not been measured counts as plain."""
     measured = METHODS[training.config.method].cost
     return 1.0 if measured is None else measured
+
+
+def place(training: Training) -> tuple[str | None, str]:
+    """Where a step takes the same time: dataset and model."""
+    return training.config.dataset, training.config.model
 
 
 def weight(job: Job) -> float:
@@ -66,20 +71,22 @@ def cell_seconds(cell: Planned, times: Times) -> float:
     return float(passes * (times.dev + 2 * held_out) * times.text)
 
 
-def measured_times(study: Path, trainings: Sequence[Training], progress: Progress) -> dict[str, Times]:
-    """By dataset; what was timed before on this machine is taken from the study's folder."""
+def measured_times(
+    study: Path, trainings: Sequence[Training], progress: Progress
+) -> dict[tuple[str | None, str], Times]:
+    """By ``place``; what was timed before on this machine is taken from the study's folder."""
     path = study / CACHE
     cache = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     machine = f"{platform.node()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
     found = {}
-    for config in {t.config.dataset or "": t.config for t in reversed(trainings)}.values():
+    for where, config in {place(t): t.config for t in reversed(trainings)}.items():
         plain = config.model_copy(update={"seed": 0, "method": "bert", "objective": {}})
         key = plain.fingerprint(machine=machine)
         if key not in cache:
             cache[key] = asdict(_measure(plain, progress))
             study.mkdir(parents=True, exist_ok=True)
             write_json(path, cache)
-        found[config.dataset or ""] = Times(**cache[key])
+        found[where] = Times(**cache[key])
     return found
 
 
@@ -124,7 +131,7 @@ def _measure(config: RunConfig, progress: Progress) -> Times:
         with torch.inference_mode():
             SinglePass().logits([model], batch.input_ids, batch.attention_mask).cpu()
         predictions.append((_clock() - started) / len(ids))
-        progress(f"time steps on {config.dataset}", len(steps), 1 + STEPS)
+        progress(f"time steps of {config.model} on {config.dataset}", len(steps), 1 + STEPS)
     return Times(statistics.median(steps[1:]), statistics.median(predictions[1:]), len(splits.dev))
 
 

@@ -19,7 +19,7 @@ from calibrant.registry import pick
 from calibrant.study.cells import Cell, Confidences
 from calibrant.study.plan import Job, Planned, Training
 from calibrant.study.provenance import describe
-from calibrant.types import Progress, Texts
+from calibrant.types import Progress, Splits, Texts
 
 
 def train(study: Path, training: Training, progress: Progress) -> Run:
@@ -44,10 +44,10 @@ def measure_job(study: Path, job: Job, progress: Progress) -> None:
         return
     classifiers = [Classifier(run) for run in runs]
     splits = load_splits(runs[0].config)
-    test, ood = _held_out(splits.name, job.cells[0].max_test_samples)
+    test, ood = held_out(splits.name, job.cells[0].max_test_samples)
     warn_of_overlap(splits.train, test)
     for planned in job.cells:
-        _measure(study, planned, runs, classifiers, splits.dev, test, ood, progress)
+        _measure(study, planned, runs, classifiers, splits, test, ood, progress)
 
 
 def _measure(
@@ -55,25 +55,26 @@ def _measure(
     planned: Planned,
     runs: Sequence[Run],
     classifiers: Sequence[Classifier],
-    dev: Texts,
+    splits: Splits,
     test: Texts,
     ood: Texts | None,
     progress: Progress,
 ) -> None:
     first, *others = classifiers
     classifier = first.asked(planned.inference, None, others)
-    logits, labels = classifier.logits(dev.texts, progress, "dev"), classifier.class_ids(dev)
+    logits = classifier.logits(splits.dev.texts, progress, "dev")
+    labels = classifier.class_ids(splits.dev)
     on_dev = softmax(logits, axis=1)
     if planned.calibrator is not None:
         calibrator = planned.calibrator.fit(logits, labels)
         classifier = classifier.asked(planned.inference, calibrator)
         on_dev = calibrator.probabilities(logits)
     familiar = classifier.prediction(test, progress, "test")
-    unfamiliar = None if ood is None else classifier.prediction(ood, progress, "unfamiliar")
+    unfamiliar = None
+    if ood is not None:  # whose labels mean nothing to this model
+        unfamiliar = classifier.prediction(replace(ood, labels=None), progress, "unfamiliar")
     record = runs[0].record
-    data = record["data"] | {
-        part: describe(texts) for part, texts in (("test", test), ("ood", ood)) if texts is not None
-    }
+    parts = {"train": splits.train, "dev": splits.dev, "test": test, "ood": ood}
     cell = Cell(
         key=planned.key,
         fingerprint=planned.fingerprint,
@@ -86,7 +87,7 @@ def _measure(
             "best_epoch": record["training"]["best_epoch"],
             **dev_figures(on_dev, labels),
         },
-        data=data,
+        data={part: describe(texts) for part, texts in parts.items() if texts is not None},
         versions=record["versions"],
         machine=record["machine"],
     )
@@ -100,10 +101,10 @@ def _measure(
     )
 
 
-def _held_out(name: str, at_most: int | None) -> tuple[Texts, Texts | None]:
-    """Test texts of a dataset, and those of its unfamiliar world, whose labels mean nothing here."""
-    dataset = pick("dataset", name, datasets())
-    test = draw(dataset.read("test"), at_most)
+def held_out(name: str, at_most: int | None) -> tuple[Texts, Texts | None]:
+    """Test texts of a dataset, and those of its unfamiliar world."""
+    dataset, option = pick("dataset", name, datasets()), "max_test_samples of the preset"
+    test = draw(dataset.read("test"), at_most, option)
     if dataset.ood is None:
         return test, None
-    return test, replace(draw(pick("dataset", dataset.ood, datasets()).read("test"), at_most), labels=None)
+    return test, draw(pick("dataset", dataset.ood, datasets()).read("test"), at_most, option)

@@ -6,7 +6,7 @@ from typing import Any
 
 from calibrant import artifact
 from calibrant.fitting import silent
-from calibrant.study.estimate import cell_seconds, measured_times, training_seconds
+from calibrant.study.estimate import cell_seconds, measured_times, place, training_seconds
 from calibrant.study.plan import Request, Training, plan, waves
 from calibrant.study.run import in_study
 from calibrant.study.search import Search, read_chosen, settings
@@ -22,25 +22,26 @@ def outlook(study: Path | str, asked: Request, progress: Progress = silent) -> d
     study = Path(study).absolute()
     asked = in_study(study, asked)
     search = Search(study, asked)
+    search.check()
     cells = plan(asked, settings(read_chosen(study)))
     todo = [cell for cell in cells if not cell.finished(study)]
-    first, second = waves(todo)
-    jobs = [("search", job) for job in search.jobs()] + [("cells", job) for job in (*first, *second)]
+    jobs = [("search", job) for job in search.jobs()]
+    jobs += [("cells", job) for wave in waves(todo) for job in wave]
     times = measured_times(study, [t for _, job in jobs for t in job.trainings], progress)
     seen: set[str] = set()
     rows: list[dict[str, Any]] = []
     for what, job in jobs:
-        dataset = job.trainings[0].config.dataset or ""
+        first = job.trainings[0]
         untrained = [t for t in job.trainings if t.fingerprint not in seen and not _trained(study, t)]
         seen.update(t.fingerprint for t in job.trainings)
-        seconds = sum(training_seconds(t, times[dataset]) for t in untrained)
-        seconds += sum(cell_seconds(cell, times[dataset]) for cell in job.cells)
+        seconds = sum(training_seconds(t, times[place(t)]) for t in untrained)
+        seconds += sum(cell_seconds(cell, times[place(first)]) for cell in job.cells)
         rows.append(
             {
                 "for": what,
-                "dataset": dataset,
-                "seed": job.trainings[0].config.seed,
-                "training": job.trainings[0].objective,
+                "dataset": first.config.dataset,
+                "seed": first.config.seed,
+                "training": first.what,
                 "steps": sum(t.steps for t in untrained),
                 "cells": [",".join(filter(None, (c.key.method, c.key.variant))) for c in job.cells],
                 "seconds": round(seconds, 1),

@@ -21,6 +21,7 @@ from calibrant.methods import METHODS, combination
 from calibrant.objectives import objectives
 from calibrant.registry import pick
 from calibrant.study.cells import Key, read_cell, variant
+from calibrant.study.defaults import beside_defaults
 from calibrant.study.presets import PRESETS, Preset
 
 PAPER_METHODS = (
@@ -45,7 +46,8 @@ PARAMETERS: dict[str, tuple[float, ...]] = {
 preset are among them."""
 
 TEXTCNN = {"model": "textcnn"}
-"""The variant of plain training that the paper's first figure sets beside the encoder."""
+"""The variant of plain training that the paper's first figure sets beside the encoder, whose layers it has
+not."""
 
 PARTS = ("main", "search", "ablation", "parameters", "textcnn")
 
@@ -101,21 +103,20 @@ class Training:
     config: RunConfig  # the objective's hyper-parameters all written out
     fingerprint: str  # of all that determines it: settings and texts
     steps: int
+    model: str | None = None  # where it is not the preset's
 
     def folder(self, study: Path) -> Path:
         """Where it is, or will be."""
         return study / "runs" / self.fingerprint
 
     @property
-    def objective(self) -> str:
-        """Its name, and the hyper-parameters that differ from its own."""
-        settings = dict(self.config.objective)
-        name = settings.pop("name")
-        own = asdict(objectives()[name]())  # type: ignore[call-overload]
-        return " ".join(filter(None, (name, variant({k: v for k, v in settings.items() if v != own[k]}))))
+    def what(self) -> str:
+        """The objective, hyper-parameters that differ from its own, and a model that is not the preset's."""
+        objective = self.config.objective
+        return " ".join(filter(None, (objective["name"], beside_defaults(objective), self.model)))
 
     def __str__(self) -> str:
-        return f"{self.objective} on {self.config.dataset}, seed {self.config.seed}"
+        return f"{self.what} on {self.config.dataset}, seed {self.config.seed}"
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,10 @@ class Planned:
     fingerprint: str
 
     def finished(self, study: Path) -> bool:
-        """Whether it is there, of these very settings and texts; one of others is measured anew."""
+        """Whether it is there, of these very settings and training texts; one of others is measured anew.
+
+        The texts that it was tested on are only recorded: plans are made before those may be read.
+        """
         path = self.key.path(study)
         return path.exists() and read_cell(path).fingerprint == self.fingerprint
 
@@ -174,7 +178,9 @@ def training(
     config = preset.config(dataset, method=row, objective=written_out, seed=seed, **more)
     data = _data(preset.config(dataset).model_dump_json())
     steps = -(-data["train"]["n"] // config.batch_size) * config.epochs
-    return Training(config, config.fingerprint(data=data, objective_settings=written_out), steps)
+    fingerprint = config.fingerprint(data=data, objective_settings=written_out)
+    other_model = None if config.model == preset.config(dataset).model else config.model
+    return Training(config, fingerprint, steps, other_model)
 
 
 def _once(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -208,7 +214,10 @@ def _planned(
 ) -> Planned:
     preset, found = asked.preset, chosen.get(asked.search_dataset or dataset, {}).get(method, {})
     textcnn = dict(differing) == TEXTCNN
-    settings, more = (found, preset.textcnn) if textcnn else ({**found, **dict(differing)}, {})
+    if textcnn:
+        settings, more = found, {**TEXTCNN, "layers": None, **preset.textcnn}
+    else:
+        settings, more = {**found, **dict(differing)}, {}
     recipe = read_recipe(RunConfig.build(dataset=dataset, method=method))
     members = [
         training(preset, dataset, method, settings, seed + i, **more) for i in range(recipe.inference.members)

@@ -1,11 +1,15 @@
 """On what text the figures were measured, and how that differs from the paper's, from the cells' records."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 from calibrant.data.orange import ORANGE
+from calibrant.inference.ensemble import DeepEnsemble
+from calibrant.methods import METHODS
 from calibrant.study.cells import Cell
+from calibrant.study.defaults import beside_defaults
 from calibrant.study.published import published_sizes
 from calibrant.types import Texts
 
@@ -24,21 +28,81 @@ def describe(texts: Texts) -> dict[str, Any]:
     }
 
 
-def notes(cells: Iterable[Cell]) -> list[str]:
-    """A sentence for each dataset and each record of its data: every method should have had the same."""
-    found: dict[tuple[str, str], list[str]] = {}
+def notes(cells: Sequence[Cell]) -> list[str]:
+    """What a reader of these cells' numbers must know.
+
+    For each dataset, its texts and the settings of training, which every cell should have had alike; then
+    what was not as ever: hyper-parameters, and seeds that are not independent.
+    """
+    return [*_on_data(cells), *_on_hyper_parameters(cells), *_on_ensembles(cells)]
+
+
+def _on_data(cells: Iterable[Cell]) -> list[str]:
+    groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
-        about = f"{_data(cell)}{_settings(cell)}"
-        found.setdefault((cell.key.dataset, about), []).append(cell.key.method)
-    several = {dataset for dataset, _ in found if sum(dataset == other for other, _ in found) > 1}
+        texts = {part: (about["n"], about["fingerprint"]) for part, about in cell.data.items()}
+        groups.setdefault((cell.key.dataset, f"{texts}{_settings(cell)}"), []).append(cell)
+    several = {dataset for dataset, _ in groups if sum(dataset == other for other, _ in groups) > 1}
     return [
-        f"{dataset}{_only(methods) if dataset in several else ''}: {about}"
-        for (dataset, about), methods in found.items()
+        # the longest, since cells of an earlier version recorded less of the same texts
+        f"{dataset}{_only(group) if dataset in several else ''}: {max(map(_data, group), key=len)}"
+        f"{_settings(group[0])}"
+        for (dataset, _), group in groups.items()
     ]
 
 
-def _only(methods: list[str]) -> str:
-    return f" (NOT the same for every cell; here {', '.join(dict.fromkeys(methods))})"
+def _only(cells: Iterable[Cell]) -> str:
+    return f" (NOT the same for every cell; here {', '.join(dict.fromkeys(map(_row, cells)))})"
+
+
+def _row(cell: Cell) -> str:
+    return ",".join(filter(None, (cell.key.method, cell.key.variant)))
+
+
+def _on_hyper_parameters(cells: Iterable[Cell]) -> list[str]:
+    """A sentence for each dataset with an objective that has not its own; a row has one for all its seeds."""
+    rows: dict[str, dict[str, dict[str, list[int]]]] = {}
+    for cell in cells:
+        row = rows.setdefault(cell.key.dataset, {}).setdefault(_row(cell), {})
+        row.setdefault(beside_defaults(cell.objective), []).append(cell.key.seed)
+    said = {
+        dataset: [f"{row} with {_found(found)}" for row, found in by_row.items() if found.keys() - {""}]
+        for dataset, by_row in rows.items()
+    }
+    return [f"{dataset}, hyper-parameters: {'; '.join(those)}." for dataset, those in said.items() if those]
+
+
+def _found(found: Mapping[str, Sequence[int]]) -> str:
+    if len(found) == 1:
+        return next(iter(found))
+    each = [f"{named or 'the defaults'} (seed {', '.join(map(str, of))})" for named, of in found.items()]
+    return f"MIXED settings: {' and '.join(each)}"
+
+
+def _on_ensembles(cells: Iterable[Cell]) -> list[str]:
+    found = dict.fromkeys((cell.key.dataset, cell.key.method) for cell in sharing_members(cells))
+    return [
+        f"{dataset}: {method} of neighbouring seeds share members, so that its seeds differ by less than "
+        "those of other rows, and its standard deviation is too small."
+        for dataset, method in found
+    ]
+
+
+def sharing_members(cells: Iterable[Cell]) -> list[Cell]:
+    """Cells of ensembles that hold a model which another of them holds too, and so are not independent.
+
+    Member m of the ensemble of seed s is the model of seed s + m.
+    """
+    ensembles = [cell for cell in cells if METHODS[cell.key.method].inference == DeepEnsemble.name]
+    return [
+        cell
+        for cell in ensembles
+        if any(
+            replace(cell.key, seed=other.key.seed) == other.key
+            and 0 < abs(cell.key.seed - other.key.seed) < DeepEnsemble.members
+            for other in ensembles
+        )
+    ]
 
 
 def _data(cell: Cell) -> str:
@@ -49,10 +113,14 @@ def _data(cell: Cell) -> str:
             about = cell.data[part]
             printed = None if paper is None else getattr(paper, part)
             instead = "" if printed in (None, about["n"]) else f" instead of the paper's {printed:,}"
-            words = f", {about['words']:.0f} words a text" if "words" in about else ""
             of_train = part == "dev" and about["source"].startswith(cell.data["train"]["source"])
-            source = "" if of_train else f" ({about['source']}{words})"
-            parts.append(f"{title} {about['n']:,}{instead}{source}")
+            known = [
+                None if of_train else about["source"],
+                f"{about['classes']} classes" if about.get("classes") is not None else None,
+                f"{about['words']:.0f} words a text" if "words" in about else None,
+            ]
+            more = ", ".join(filter(None, known))
+            parts.append(f"{title} {about['n']:,}{instead}{f' ({more})' if more else ''}")
     new = " Not in the paper." if paper is None else ""
     sources = " ".join(about["source"] for about in cell.data.values())
     orange = (

@@ -1,6 +1,6 @@
 """Run a study: search, choose, then train and measure the cells. Whatever is finished is left alone.
 
-STUDY/study.json         the preset, and whose hyper-parameters all use
+STUDY/study.json         the preset, whose hyper-parameters all use, and how many threads a training has
       runs/<training>/   run directories
       search/            what trainings of the search said of dev, and Optuna's journal
       chosen.json        the hyper-parameters that followed
@@ -12,11 +12,12 @@ import logging
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from calibrant.atomic import write_json
 from calibrant.errors import UserError
@@ -25,13 +26,24 @@ from calibrant.study.estimate import CACHE, weight
 from calibrant.study.executors import Executor
 from calibrant.study.executors.base import Work
 from calibrant.study.executors.local import Local
-from calibrant.study.measuring import measure_job
-from calibrant.study.plan import Chosen, Job, Request, Training, plan, waves
-from calibrant.study.search import GRIDS, Search, import_optuna, look_at_dev, read_chosen, settings
+from calibrant.study.measuring import held_out, measure_job
+from calibrant.study.plan import Chosen, Job, Request, plan, waves
+from calibrant.study.search import (
+    GRIDS,
+    Search,
+    import_optuna,
+    look_at_dev,
+    looked_at,
+    read_chosen,
+    settings,
+    with_results,
+)
 from calibrant.types import Progress
 
 logger = logging.getLogger(__name__)
 RECORD = "study.json"
+BEFORE = {CACHE, "figures"}
+"""What --dry-run and the figures that need no cells may leave in a folder before a study begins in it."""
 
 
 @dataclass(frozen=True)
@@ -60,37 +72,44 @@ def run_study(
         drop_runs: remove the weights of a training once no cell that is asked for needs them.
         progress: hears of each training and of the whole.
     """
-    study, executor = Path(study).absolute(), Local() if executor is None else executor
-    asked, started = in_study(study, asked), time.monotonic()
-    study.mkdir(parents=True, exist_ok=True)
-    write_json(study / RECORD, {"preset": asked.preset.name, "search_dataset": asked.search_dataset})
-
+    study, started = Path(study).absolute(), time.monotonic()
+    asked = in_study(study, asked)
     search = Search(study, asked)
+    search.check()
+    executor = _begin(study, asked, Local() if executor is None else executor)
+    needed = Counter[str]()
+
+    def drop(trainings: Iterable[str]) -> None:
+        for fingerprint in trainings:
+            if drop_runs and not needed[fingerprint]:
+                shutil.rmtree(study / "runs" / fingerprint, ignore_errors=True)
+
+    def looked(job: Job) -> None:
+        drop(training.fingerprint for training in search.choose())
+
     looks = search.jobs()
     if search.grids:
         import_optuna()  # before hours of training
-        search.check()
-        _do(executor, partial(look_at_dev, study), looks, progress, "search")
-        search.choose()
+        _do(executor, partial(look_at_dev, study), looks, progress, "search", looked)
+        search.choose()  # what was looked at in full before this command
+        search.refuse_hopeless()
 
     # Only now, since the cells follow from the choice, and only they read test texts.
     chosen = settings(read_chosen(study))
     _tell_of_defaults(asked, chosen)
     cells = plan(asked, chosen)
     todo = [cell for cell in cells if not cell.finished(study)]
+    for dataset in dict.fromkeys(cell.key.dataset for cell in todo):
+        held_out(dataset, asked.preset.max_test_samples)  # what is missing is told before hours of training
     both = waves(todo)
-    needed = Counter(t.fingerprint for wave in both for job in wave for t in job.trainings)
-
-    def drop(trainings: Sequence[Training]) -> None:
-        for training in trainings:
-            if drop_runs and not needed[training.fingerprint]:
-                shutil.rmtree(training.folder(study), ignore_errors=True)
+    needed.update(t.fingerprint for wave in both for job in wave for t in job.trainings)
 
     def measured(job: Job) -> None:
-        needed.subtract(training.fingerprint for training in job.trainings)
-        drop(job.trainings)
+        trained = [training.fingerprint for training in job.trainings]
+        needed.subtract(trained)
+        drop(trained)
 
-    drop(search.trainings())
+    drop(looked_at(study))
     for wave in both:
         _do(executor, partial(measure_job, study), wave, progress, "study", measured)
     jobs = len(looks) + sum(map(len, both))
@@ -99,16 +118,12 @@ def run_study(
 
 def in_study(study: Path, asked: Request) -> Request:
     """The request, with what the folder already settles; refused where the two do not go together."""
-    path = study / RECORD
-    if not path.exists():
-        if study.is_file() or (study.is_dir() and {entry.name for entry in study.iterdir()} - {CACHE}):
+    record = _record(study)
+    if record is None:
+        if study.is_file() or (study.is_dir() and {entry.name for entry in study.iterdir()} - BEFORE):
             raise UserError(f"{study} exists and is not a study of calibrant's; give another --out.")
         return asked
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        preset, search_dataset = record["preset"], record["search_dataset"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is damaged ({error}); restore it or give another --out.") from error
+    preset, search_dataset = record["preset"], record["search_dataset"]
     if preset != asked.preset.name:
         raise UserError(
             f"{study} holds a study with --preset {preset}, and --preset {asked.preset.name} would mix two "
@@ -121,7 +136,43 @@ def in_study(study: Path, asked: Request) -> Request:
             f"{study} holds a study with --search-dataset {search_dataset}, got {asked.search_dataset}; "
             "leave it out or give another --out."
         )
+    if search_dataset is None:
+        others = [dataset for dataset in asked.preset.datasets if dataset != asked.search_dataset]
+        for measured in with_results(study, others, GRIDS):
+            raise UserError(
+                f"{measured} was measured with hyper-parameters of its own, and --search-dataset "
+                f"{asked.search_dataset} would give the next cells others; leave it out or give another "
+                "--out."
+            )
     return asked
+
+
+def _record(study: Path) -> dict[str, Any] | None:
+    """``study.json``; None where no study has begun."""
+    path = study / RECORD
+    if not path.exists():
+        return None
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        settled = {name: record[name] for name in ("preset", "search_dataset")}
+        return {**settled, "threads": record.get("threads")}  # which the first studies did not write
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is damaged ({error}); restore it or give another --out.") from error
+
+
+def _begin(study: Path, asked: Request, executor: Executor) -> Executor:
+    """Write ``study.json``; the executor, with as many threads as the study began with unless it says others.
+
+    Results depend on them a little, and one study's should not depend on where a part of it ran.
+    """
+    began = _record(study)
+    first = None if began is None else began["threads"]
+    if executor.threads is None:
+        executor = replace(executor, threads=executor.own_threads() if first is None else first)
+    study.mkdir(parents=True, exist_ok=True)
+    record = {"preset": asked.preset.name, "search_dataset": asked.search_dataset}
+    write_json(study / RECORD, {**record, "threads": executor.threads if first is None else first})
+    return executor
 
 
 def _tell_of_defaults(asked: Request, chosen: Chosen) -> None:
@@ -142,23 +193,26 @@ def _do(
     what: str,
     after: Callable[[Job], None] = lambda job: None,
 ) -> None:
-    """All jobs; those that cannot be done are told at the end, so that they do not cost the others."""
+    """All jobs; those that cannot be done are told at the end, so that they do not cost the others.
+
+    Unless all fail so far, and two of different methods have: then it is more than those.
+    """
     if not jobs:
         return
-    total, done, succeeded, started = sum(map(weight, jobs)), 0.0, 0, time.monotonic()
-    failures: dict[str, str] = {}
+    total, done, started = sum(map(weight, jobs)), 0.0, time.monotonic()
+    failures: list[tuple[Job, str]] = []
     progress(what, 0, round(total))
     for number, (job, failure) in enumerate(executor.run(work, jobs, progress), start=1):
         done += weight(job)
         progress(what, round(done), round(total))
         left = timedelta(seconds=round((time.monotonic() - started) * (total - done) / done))
         if failure is not None:
-            failures[str(job)] = failure
-            if not succeeded:  # then it is more than this one training
+            failures.append((job, failure))
+            methods = {failed.trainings[0].config.method for failed, _ in failures}
+            if len(failures) == number and (len(methods) > 1 or len(jobs) == 1):
                 raise UserError(failure)
             logger.warning("%s could not be done: %s", job, failure)
             continue
-        succeeded += 1
         after(job)
         end = datetime.now().astimezone() + left
         logger.info(
@@ -171,7 +225,7 @@ def _do(
             f"{end:%H:%M}",
         )
     if failures:
-        first, why = next(iter(failures.items()))
+        first, why = failures[0]
         raise UserError(
             f"{len(failures)} of {len(jobs)} trainings could not be done, the first ({first}) because: {why} "
             "The others are done, and the same command tries these again."

@@ -7,7 +7,7 @@ a study's cells are planned from the choice that this leaves in ``chosen.json``.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import softmax
 
 from calibrant.atomic import write_json
-from calibrant.errors import UserError
+from calibrant.errors import Diverged, UserError
 from calibrant.fitting import load_splits
 from calibrant.prediction import Classifier
 from calibrant.study.cells import variant
@@ -73,15 +73,19 @@ class Search:
                     self.grids[dataset, method] = points
 
     def check(self) -> None:
-        """Refuse to choose once test results are known."""
+        """Refuse to search where there is nothing to choose, or once test results are known."""
+        if "search" in self.asked.parts and not GRIDS.keys() & set(self.asked.methods):
+            raise UserError(
+                f"--parts search: none of {', '.join(self.asked.methods)} has hyper-parameters to search; "
+                f"add one of {', '.join(GRIDS)} to --methods, or leave out that part."
+            )
         for dataset, method in self.grids:
             using = (dataset,) if self.asked.search_dataset is None else self.asked.preset.datasets
-            for measured in (self.study / "cells" / name / method for name in using):
-                if any(measured.glob("seed-*.json")):
-                    raise UserError(
-                        f"{measured} holds test results, and hyper-parameters are chosen before those are "
-                        "known; leave out the part `search`, remove that folder, or give another --out."
-                    )
+            for measured in with_results(self.study, using, (method,)):
+                raise UserError(
+                    f"{measured} holds test results, and hyper-parameters are chosen before those are "
+                    "known; leave out the part `search`, remove that folder, or give another --out."
+                )
 
     def trainings(self) -> list[Training]:
         """All that are asked for, each once."""
@@ -92,19 +96,38 @@ class Search:
         """Those that have not been looked at on dev."""
         return [Job((t,)) for t in self.trainings() if not _path(self.study, t).exists()]
 
-    def choose(self) -> None:
-        """Write ``chosen.json``, once all jobs are done."""
-        chosen = read_chosen(self.study)
-        for (dataset, method), points in self.grids.items():
-            means = self._means(f"{dataset}, {method}, {_fingerprint(points)}", method, points)
+    def choose(self) -> list[Training]:
+        """Write into ``chosen.json`` what has been looked at in full; the trainings that were not chosen."""
+        lost: list[Training] = []
+        for (dataset, method), points in list(self.grids.items()):
+            if not all(_path(self.study, t).exists() for of in points.values() for t in of):
+                continue
+            failed = self._failed(points)
+            means = self._means(f"{dataset}, {method}, {_fingerprint(points)}", method, points, failed)
+            if not means:
+                continue
             best = min(means, key=means.__getitem__)
+            chosen = read_chosen(self.study)
             chosen.setdefault(dataset, {})[method] = {
                 "settings": _parameters(points[best][0], method),
                 "dev_ece": means,
+                "failed": failed,
                 "seeds": [t.config.seed for t in points[best]],
                 "fingerprint": _fingerprint(points),
             }
-        write_json(self.study / "chosen.json", chosen)
+            write_json(self.study / "chosen.json", chosen)
+            del self.grids[dataset, method]
+            lost += [t for point, of in points.items() if point != best for t in of]
+        return lost
+
+    def refuse_hopeless(self) -> None:
+        """Once all jobs are done, what is not chosen has not one point that could be."""
+        for (dataset, method), points in self.grids.items():
+            reason = next(iter(self._failed(points).values()))
+            raise UserError(
+                f"No point of the grid of {method} on {dataset} can be chosen, since all of them failed: "
+                f"{reason}"
+            )
 
     def _points(self, dataset: str, method: str) -> Points:
         grid = GRIDS[method]
@@ -116,7 +139,12 @@ class Search:
             for point in points
         }
 
-    def _means(self, name: str, method: str, points: Points) -> dict[str, float]:
+    def _failed(self, points: Points) -> dict[str, str]:
+        """The points with a training that diverged, and what was said of it."""
+        said = {point: [self._looked(t).get("failed") for t in of] for point, of in points.items()}
+        return {point: next(filter(None, of)) for point, of in said.items() if any(of)}
+
+    def _means(self, name: str, method: str, points: Points, failed: Mapping[str, str]) -> dict[str, float]:
         """Mean dev ECE of each point, in the order of the grid; Optuna keeps the trials in a journal."""
         optuna = import_optuna()
         optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -132,6 +160,8 @@ class Search:
 
         def mean_dev_ece(trial: Any) -> float:
             point = {name: trial.suggest_categorical(name, values) for name, values in GRIDS[method].items()}
+            if variant(point) in failed:
+                raise optuna.TrialPruned(failed[variant(point)])
             return float(np.mean([self._dev_ece(t) for t in points[variant(point)]]))
 
         def values() -> dict[str, float]:
@@ -139,26 +169,44 @@ class Search:
 
         if not sampler.is_exhausted(trials):
             trials.optimize(mean_dev_ece)  # until it is
-        for point in points.keys() - values().keys():
+        for point in points.keys() - values().keys() - failed.keys():
             # Ctrl-C fails a trial, and to the sampler a failed one is done.
             trials.enqueue_trial(_parameters(points[point][0], method))
             trials.optimize(mean_dev_ece, n_trials=1)
         found = values()
-        return {point: found[point] for point in points}
+        return {point: found[point] for point in points if point in found}
 
     def _dev_ece(self, training: Training) -> float:
-        return float(json.loads(_path(self.study, training).read_text(encoding="utf-8"))["dev_ece"])
+        return float(self._looked(training)["dev_ece"])
+
+    def _looked(self, training: Training) -> dict[str, Any]:
+        return dict(json.loads(_path(self.study, training).read_text(encoding="utf-8")))
 
 
 def look_at_dev(study: Path, job: Job, progress: Progress) -> None:
-    """Train, and write down what the model says of dev."""
+    """Train, and write down what the model says of dev, or that it diverged."""
     (training,) = job.trainings
-    run = train(study, training, progress)
-    classifier, dev = Classifier(run), load_splits(run.config).dev
-    probabilities = softmax(classifier.logits(dev.texts, progress, "dev"), axis=1)
-    found = dev_figures(probabilities, classifier.class_ids(dev))
     _path(study, training).parent.mkdir(exist_ok=True)
-    write_json(_path(study, training), {"config": run.record["config"], **found})
+    try:
+        run = train(study, training, progress)
+    except Diverged as error:  # with these hyper-parameters, which is something to know of them
+        found: dict[str, Any] = {"failed": str(error)}
+    else:
+        classifier, dev = Classifier(run), load_splits(run.config).dev
+        probabilities = softmax(classifier.logits(dev.texts, progress, "dev"), axis=1)
+        found = dev_figures(probabilities, classifier.class_ids(dev))
+    write_json(_path(study, training), {"config": training.config.model_dump(), **found})
+
+
+def with_results(study: Path, datasets: Iterable[str], methods: Iterable[str]) -> list[Path]:
+    """The folders of these methods, with the hyper-parameters that are theirs, that hold cells."""
+    folders = [study / "cells" / dataset / method for dataset, method in product(datasets, methods)]
+    return [folder for folder in folders if any(folder.glob("seed-*.json"))]
+
+
+def looked_at(study: Path) -> list[str]:
+    """Fingerprints of the trainings of all searches so far."""
+    return [path.stem for path in (study / "search").glob("*.json")]
 
 
 def import_optuna() -> Any:

@@ -21,6 +21,7 @@ from calibrant.methods import METHODS
 from calibrant.registry import pick
 from calibrant.study.cells import Cell
 from calibrant.study.measures import measures
+from calibrant.study.provenance import sharing_members
 from calibrant.study.seeds import Series, differences
 
 Verdict = Literal["better", "worse", "not shown", "out of reach"]
@@ -88,19 +89,36 @@ def holm(p: Sequence[float]) -> list[float]:
     return adjusted
 
 
+def left_out(cells: Sequence[Cell]) -> list[str]:
+    """A sentence for each method that is not compared, since its seeds are not independent."""
+    return [
+        f"{method} is left out: ensembles of neighbouring seeds share members and are not independent."
+        for method in dict.fromkeys(cell.key.method for cell in sharing_members(cells))
+    ]
+
+
 def compare(
     cells: Sequence[Cell], metric: str = "ece", method: str = "manifold-smoothing", level: float = 0.05
 ) -> list[Comparison]:
-    """``method`` against every other one that shares seeds with it, corrected within each dataset."""
+    """``method`` against every other one that shares seeds with it, corrected within each dataset.
+
+    Seeds must be independent: ensembles that share members are left out.
+    """
     if not 0 < level < 1:
         raise UserError(f"--level must lie between 0 and 1, got {level}.")
     measure = pick("metric", metric, measures())
     pick("method", method, METHODS)
     sign = 1 if measure.higher_is_better else -1
+    sharing = {cell.key for cell in sharing_members(cells)}
+    if any(key.method == method for key in sharing):
+        raise UserError(
+            f"{method} of neighbouring seeds share members, and seeds that are not independent show nothing; "
+            "name another with --method."
+        )
     found: dict[str, dict[str, dict[int, float]]] = {}
     for cell in cells:
         value = measure.of(cell)
-        if not cell.key.variant and value is not None:
+        if not cell.key.variant and value is not None and cell.key not in sharing:
             found.setdefault(cell.key.dataset, {}).setdefault(cell.key.method, {})[cell.key.seed] = value
     if not any(method in by_method for by_method in found.values()):
         raise UserError(

@@ -109,7 +109,7 @@ def dataset_sizes(cells: Sequence[Cell]) -> list[Table]:
     """How many texts each part has; a line for each record of a dataset."""
     columns = tuple(Column(title, percent=False, digits=0) for title in (*PARTS.values(), "classes"))
     records: dict[str, list[dict[str, int | None]]] = {name: [] for name in published_sizes()}
-    for cell in cells:
+    for cell in _main(cells):
         sizes = {part: cell.data.get(part, {}).get("n") for part in PARTS}
         sizes["labels"] = cell.data.get("test", {}).get("classes")
         if sizes not in records.setdefault(cell.key.dataset, []):
@@ -121,7 +121,7 @@ def dataset_sizes(cells: Sequence[Cell]) -> list[Table]:
             entries = [Entry(size, published=getattr(paper, part, None)) for part, size in sizes.items()]
             rows.append(Row(f"{dataset} (unfamiliar: {_ood(dataset)})", tuple(entries)))
     legend = "Texts in each part [as the paper prints]; – not measured."
-    return [Table("datasets", "Datasets", columns, tuple(rows), (legend, *notes(cells)))]
+    return [Table("datasets", "Datasets", columns, tuple(rows), (legend, *notes(_main(cells))))]
 
 
 TABLES: Mapping[str, Callable[[Sequence[Cell]], list[Table]]] = {
@@ -195,7 +195,7 @@ def _with_cost(cells: Sequence[Cell]) -> list[Cell]:
     plain = {
         (cell.key.dataset, cell.key.seed): cell.training["seconds"]
         for cell in _main(cells)
-        if cell.key.method == PLAIN
+        if cell.key.method == PLAIN and cell.training["seconds"] > 0  # too short to be timed
     }
     return [
         replace(cell, metrics=cell.metrics | {COST.name: cell.training["seconds"] / plain[place]})

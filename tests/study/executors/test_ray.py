@@ -92,3 +92,24 @@ def test_no_cluster_on_this_machine(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ, timeout=280)
     assert done.returncode == 2, done.stderr
     assert "calibrant: --address auto: no Ray cluster answers there; start one" in done.stderr
+
+
+@pytest.mark.slow
+def test_more_threads_than_any_machine_has(tmp_path):
+    command = [
+        *(
+            sys.executable,
+            "-c",
+            "from calibrant.cli import main; main()",
+            "study",
+            "run",
+            "--preset",
+            "smoke",
+        ),
+        *("--methods", "bert", "--executor", "ray", "--threads", "4096", "--out", str(tmp_path / "s")),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ, timeout=280)
+    assert done.returncode == 2, done.stderr
+    told = " ".join(done.stderr.split())
+    assert "calibrant: --threads 4096: a training runs on one machine, and the largest of the Ray" in told
+    assert f"cluster has {os.cpu_count()} cores; ask for fewer." in told

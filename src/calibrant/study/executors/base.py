@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from calibrant.errors import UserError
@@ -11,16 +12,22 @@ from calibrant.types import Progress
 Work = Callable[[Job, Progress], None]
 
 
+@dataclass(frozen=True)
 class Executor(ABC):
     """Does independent jobs, and says which are done as they are.
 
-    A subclass is a frozen dataclass. ``threads`` is how many of torch each job uses: sums of floats depend
-    on their order and so, a little, on the number of threads; the same number gives the same results
-    wherever a job runs.
+    ``threads`` is how many of torch each job uses: sums of floats depend on their order and so, a little, on
+    the number of threads; the same number gives the same results wherever a job runs. None leaves it to the
+    study, which goes on with as many as it began with.
     """
 
     name: ClassVar[str]
-    threads: int | None
+
+    threads: int | None = None
+
+    @abstractmethod
+    def own_threads(self) -> int:
+        """With how many a study begins here."""
 
     @abstractmethod
     def run(self, work: Work, jobs: Sequence[Job], progress: Progress) -> Iterator[tuple[Job, str | None]]:

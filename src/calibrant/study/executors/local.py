@@ -17,7 +17,9 @@ class Local(Executor):
 
     name: ClassVar[str] = "local"
 
-    threads: int | None = None
+    def own_threads(self) -> int:
+        """All cores, as torch counts them."""
+        return torch.get_num_threads()
 
     def run(self, work: Work, jobs: Sequence[Job], progress: Progress) -> Iterator[tuple[Job, str | None]]:
         """In the order given."""

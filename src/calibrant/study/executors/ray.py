@@ -25,8 +25,11 @@ class Ray(Executor):
 
     name: ClassVar[str] = "ray"
 
-    threads: int | None = None
     address: str | None = None
+
+    def own_threads(self) -> int:
+        """One, so that jobs run side by side."""
+        return 1
 
     def run(self, work: Work, jobs: Sequence[Job], progress: Progress) -> Iterator[tuple[Job, str | None]]:
         """In the order in which they end."""
@@ -36,7 +39,7 @@ class Ray(Executor):
             raise UserError(
                 "--executor ray needs Ray, which is not installed: pip install 'calibrant[ray]'."
             ) from error
-        threads = 1 if self.threads is None else self.threads
+        threads = self.own_threads() if self.threads is None else self.threads
         try:
             self._knock()
             ray.init(
@@ -53,6 +56,12 @@ class Ray(Executor):
                 "or leave the address out."
             ) from error
         try:
+            most = max(node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"])
+            if threads > most:  # Ray would wait for a larger one for ever
+                raise UserError(
+                    f"--threads {threads}: a training runs on one machine, and the largest of the Ray "
+                    f"cluster has {most:.0f} cores; ask for fewer."
+                )
             remote = ray.remote(num_cpus=threads, max_retries=RETRIES)(_on_a_worker)
             running = {remote.remote(work, job, threads): job for job in jobs}
             while running:

@@ -1,0 +1,22 @@
+from dataclasses import replace
+
+import pytest
+
+from calibrant.study import estimate
+from calibrant.study.estimate import Times
+from calibrant.study.outlook import outlook
+from calibrant.study.plan import request
+from calibrant.study.presets import PRESETS
+
+
+def test_each_model_has_step_times_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.delenv("CALIBRANT_DATA", raising=False)
+    settings = {**PRESETS["smoke"].settings, "model": "minilm"}
+    monkeypatch.setitem(PRESETS, "smoke", replace(PRESETS["smoke"], settings=settings))
+    steps = {"minilm": 10.0, "textcnn": 1.0}
+    monkeypatch.setattr(estimate, "_measure", lambda config, progress: Times(steps[config.model], 0.0, 40))
+    jobs = outlook(tmp_path, request("smoke", methods=["bert"], seeds=[0], parts=["main", "textcnn"]))["jobs"]
+    assert {job["training"]: job["seconds"] for job in jobs} == {
+        "cross-entropy": pytest.approx(150.0),
+        "cross-entropy textcnn": pytest.approx(15.0),
+    }
