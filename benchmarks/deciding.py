@@ -136,14 +136,14 @@ def tables(found: list[dict]) -> str:
         "",
         f"{SPLITS} random halves of the test predictions; share of them in which the risk on accepted",
     ]
-    lines += ["texts exceeds what was asked for in the other half (in all texts), and mean coverage; promised at"]
-    lines += ["confidence 0.95 | naive:", ""]
+    lines += ["texts exceeds what was asked for in the other half (in all texts), and mean coverage;"]
+    lines += ["promised at confidence 0.95 | naive:", ""]
     lines += ["| risk | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
     for risk in found[0]["risk"]:
         cells = [
             " \\| ".join(
-                "{exceeded:.1%} ({exceeded_in_all_texts:.1%}), {coverage:.1%}".format(**row["risk"][risk][kind])
-                for kind in ("promised", "naive")
+                "{exceeded:.1%} ({exceeded_in_all_texts:.1%}), {coverage:.1%}".format(**row["risk"][risk][k])
+                for k in ("promised", "naive")
             )
             for row in found
         ]
