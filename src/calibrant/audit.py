@@ -31,6 +31,7 @@ from calibrant.report.page import Entry
 from calibrant.types import Prediction, Progress, Texts
 
 FEWEST_DEV_TEXTS = 20
+SAME = 1e-4  # probabilities that differ by rounding only
 ENOUGH_TOKENS = 512  # of a text, where neither model nor tokenizer has a limit
 
 
@@ -124,11 +125,22 @@ class Subject:
         if max_length is None:
             max_length = ENOUGH_TOKENS if limit > LARGE_INTEGER else limit
         self.max_length = min(max_length, limit)
+        self._check_padding()
 
     def logits(self, texts: Texts, progress: Progress | None, what: str) -> NDArray[np.float64]:
         """(n, K)."""
         rows, padding = encode(self.tokenizer, texts.texts, self.max_length), self.tokenizer.pad_token_id
         return predict_logits(SinglePass(), [self.model], rows, padding, progress, what).astype(np.float64)
+
+    def _check_padding(self) -> None:
+        """Refuse a model that reads the padding behind a text, as XLNet does: its figures would be wrong."""
+        short, long = (Texts(texts, None, "", "") for texts in (["a"], ["a", "a a a a a a a a"]))
+        alone, beside = (softmax(self.logits(texts, None, "")[0]) for texts in (short, long))
+        if not np.abs(alone - beside).max() <= SAME:  # so that NaN fails
+            raise UserError(
+                f"{type(self.model).__name__} gives a text other probabilities when it is padded on the "
+                "right to the length of another, and cannot be measured."
+            )
 
     def can_be_trained_again(self) -> bool:
         """Whether the training objectives can take it apart."""

@@ -10,6 +10,7 @@ import transformers as hf
 from scipy.special import softmax
 
 from calibrant.audit import Subject
+from calibrant.errors import UserError
 from calibrant.types import Texts
 from conftest import UNFAMILIAR, corpus, tiny_bert, tiny_tokenizer
 from families import SMALL, tiny
@@ -230,15 +231,24 @@ def test_a_decoder_is_padded_with_what_it_looks_for(tmp_path, told):
     assert subject.model.config.pad_token_id == subject.tokenizer.pad_token_id == (4 if told == 4 else 0)
 
 
-def xlnet():
+def test_a_model_that_reads_padding_is_refused(tmp_path):
+    """XLNet, which answers by the last position, whatever is there, and says that it takes -1 tokens."""
+    torch.manual_seed(0)
     sizes = {"vocab_size": 64, "d_model": 32, "n_layer": 1, "n_head": 2, "d_inner": 32, "num_labels": 3}
-    return hf.XLNetForSequenceClassification(hf.XLNetConfig(**sizes, pad_token_id=0))
+    hf.XLNetForSequenceClassification(hf.XLNetConfig(**sizes, pad_token_id=0)).save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(UserError) as refused:
+        Subject(str(tmp_path), max_length=None)
+    assert str(refused.value) == (
+        "XLNetForSequenceClassification gives a text other probabilities when it is padded on the right to "
+        "the length of another, and cannot be measured."
+    )
 
 
-@pytest.mark.parametrize("make", [xlnet, lambda: tiny("textcnn"), lambda: tiny("t5")])
-def test_a_model_without_a_limit(tmp_path, make):
+@pytest.mark.parametrize("family", ["textcnn", "t5"])
+def test_a_model_without_a_limit(tmp_path, family):
     """Neither its config nor its tokenizer has one; a text of 10³⁰ tokens is beyond any library."""
-    make().save_pretrained(tmp_path)
+    tiny(family).save_pretrained(tmp_path)
     tiny_tokenizer().save_pretrained(tmp_path)
     assert Subject(str(tmp_path), max_length=600).max_length == 600
     subject = Subject(str(tmp_path), max_length=None)
@@ -283,12 +293,21 @@ def test_what_is_exported_against_the_advice(command, here, csv_file):
 
 
 @pytest.mark.parametrize("family", ["textcnn", "t5"])
-def test_what_cannot_be_exported_is_told_before_the_work(family, command, here, tmp_path, monkeypatch):
+def test_what_cannot_be_exported_is_told_before_the_work(
+    family, command, here, tmp_path, monkeypatch, capsys
+):
     model = tiny(family)
     model.config.id2label = dict(enumerate(LABELS))
     model.save_pretrained(tmp_path / "own")
     tiny_tokenizer().save_pretrained(tmp_path / "own")
-    monkeypatch.setattr(Subject, "logits", None)  # whoever asks for them fails
+    logits = Subject.logits
+
+    def of_a_few(self, texts, *progress):
+        assert len(texts) < 3, "the work has begun"
+        return logits(self, texts, *progress)
+
+    monkeypatch.setattr(Subject, "logits", of_a_few)
+    capsys.readouterr()  # what saving the model drew
     given = ("audit", "--model", tmp_path / "own", "--test", "test.csv", "--dev", "dev.csv")
     code, out, err = command(*given, "--export", tmp_path / "new")
     assert (code, out) == (2, "")
