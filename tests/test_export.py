@@ -14,8 +14,9 @@ from calibrant import artifact
 from calibrant.calibrators import calibrators
 from calibrant.calibrators.foldable import Foldable
 from calibrant.errors import UserError
-from calibrant.export import export, fold
+from calibrant.export import export, fold, write_plain
 from calibrant.models.last_linear import last_linear
+from conftest import tiny_tokenizer
 from families import FAMILIES, tiny
 from runs import LABELS, TEXTS, VECTOR, make_run
 
@@ -164,6 +165,16 @@ def test_the_card_does_not_claim_the_rule_of_the_run(tmp_path):
         f"its promise: {PROMISE}; of unfamiliar texts at most 5.00% are answered"
     ) in card
     assert "0.99994" not in card
+
+
+@pytest.mark.parametrize(("max_length", "longest"), [(32, 32), (32768, 517)])
+def test_the_check_is_with_a_long_text_but_not_with_an_endless_one(tmp_path, max_length, longest):
+    model, lengths = tiny("modernbert"), []
+    model.register_forward_pre_hook(
+        lambda _, __, given: lengths.append(given["input_ids"].shape[1]), with_kwargs=True
+    )
+    write_plain(tmp_path / "plain", model, tiny_tokenizer(), None, max_length, "", onnx=False)
+    assert max(lengths) == longest
 
 
 def test_folding_is_the_algebra_of_the_calibrator():

@@ -96,11 +96,12 @@ def test_nothing_heavy_is_loaded_at_the_start(code, seconds):
     assert min(times) < seconds
 
 
-def test_public_names():
+@pytest.mark.parametrize("first", ["calibrant", "calibrant.audit, calibrant.export, calibrant.measure"])
+def test_public_names(first):
     """In a new interpreter, since a name may be shared by a function and its module."""
-    code = """
-import json, calibrant
-print(json.dumps({name: callable(getattr(calibrant, name)) for name in calibrant.__all__}))
+    code = f"""
+import json, {first}
+print(json.dumps({{name: callable(getattr(calibrant, name)) for name in calibrant.__all__}}))
 """
     assert fresh(code) == dict.fromkeys(calibrant.__all__, True)
 

@@ -11,14 +11,20 @@
 Imports point only leftwards. Nothing heavy is loaded until it is used.
 """
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calibrant.abstention import learn_rule
+    from calibrant.audit import audit
     from calibrant.calibration import calibrate
     from calibrant.config import RunConfig
     from calibrant.errors import UserError
     from calibrant.evaluation import evaluate
+    from calibrant.export import export
     from calibrant.fitting import fit
+    from calibrant.measure import measure
     from calibrant.monitoring import monitor
     from calibrant.prediction import Classifier, load
     from calibrant.reference import answer_dev
@@ -34,10 +40,14 @@ __all__ = [
     "RunConfig",
     "UserError",
     "answer_dev",
+    "audit",
     "calibrate",
     "evaluate",
+    "export",
     "fit",
+    "learn_rule",
     "load",
+    "measure",
     "monitor",
 ]
 
@@ -49,10 +59,14 @@ _HOME = {
     "RunConfig": "config",
     "UserError": "errors",
     "answer_dev": "reference",
+    "audit": "audit",
     "calibrate": "calibration",
     "evaluate": "evaluation",
+    "export": "export",
     "fit": "fitting",
+    "learn_rule": "abstention",
     "load": "prediction",
+    "measure": "measure",
     "monitor": "monitoring",
 }
 
@@ -62,6 +76,16 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
     import importlib
 
-    value = getattr(importlib.import_module(f"calibrant.{_HOME[name]}"), name)
-    globals()[name] = value  # a function may share its module's name: the function is meant
-    return value
+    return getattr(importlib.import_module(f"calibrant.{_HOME[name]}"), name)
+
+
+class _Package(ModuleType):
+    """Where a function shares its module's name, the function is meant, whoever imports the module first."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _HOME and isinstance(value, ModuleType):  # the import system's doing
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

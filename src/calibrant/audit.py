@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
+from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from calibrant.advice import Advice, advise, in_words
 from calibrant.artifact import RECORD
@@ -20,7 +21,7 @@ from calibrant.data.labels import match_labels
 from calibrant.data.splits import warn_of_overlap
 from calibrant.errors import UserError
 from calibrant.evaluation import evaluate
-from calibrant.export import check_target, write_plain
+from calibrant.export import check_plain, check_target, write_plain
 from calibrant.inference.single import SinglePass
 from calibrant.miscalibration import Miscalibration, miscalibration
 from calibrant.models.pretrained import load_trained
@@ -30,6 +31,8 @@ from calibrant.report.page import Entry
 from calibrant.types import Prediction, Progress, Texts
 
 FEWEST_DEV_TEXTS = 20
+SAME = 1e-4  # probabilities that differ by rounding only
+ENOUGH_TOKENS = 512  # of a text, where neither model nor tokenizer has a limit
 
 
 @dataclass(frozen=True)
@@ -119,12 +122,25 @@ class Subject:
         self.model, self.tokenizer = load_trained(name)
         config, limit = self.model.config, self.tokenizer.model_max_length
         self.label_names = [str(config.id2label[i]) for i in range(config.num_labels)]
-        self.max_length = limit if max_length is None else min(max_length, limit)
+        if max_length is None:
+            max_length = ENOUGH_TOKENS if limit > LARGE_INTEGER else limit
+        self.max_length = min(max_length, limit)
+        self._check_padding()
 
     def logits(self, texts: Texts, progress: Progress | None, what: str) -> NDArray[np.float64]:
         """(n, K)."""
         rows, padding = encode(self.tokenizer, texts.texts, self.max_length), self.tokenizer.pad_token_id
         return predict_logits(SinglePass(), [self.model], rows, padding, progress, what).astype(np.float64)
+
+    def _check_padding(self) -> None:
+        """Refuse a model that reads the padding behind a text, as XLNet does: its figures would be wrong."""
+        short, long = (Texts(texts, None, "", "") for texts in (["a"], ["a", "a a a a a a a a"]))
+        alone, beside = (softmax(self.logits(texts, None, "")[0]) for texts in (short, long))
+        if not np.abs(alone - beside).max() <= SAME:  # so that NaN fails
+            raise UserError(
+                f"{type(self.model).__name__} gives a text other probabilities when it is padded on the "
+                "right to the length of another, and cannot be measured."
+            )
 
     def can_be_trained_again(self) -> bool:
         """Whether the training objectives can take it apart."""
@@ -163,7 +179,11 @@ def audit(question: Question, progress: Progress | None = None) -> Audit:
     texts = _read(question)
     provenance = {part: these.provenance() for part, these in texts.items()}
     subject = Subject(question.model, question.max_length)
-    labels = {part: match_labels(texts[part], subject.label_names) for part in texts if part != "ood"}
+    if question.export is not None:
+        check_plain(subject.model)
+    labelled = [part for part in texts if part != "ood"]
+    ids = match_labels([texts[part] for part in labelled], subject.label_names)
+    labels = dict(zip(labelled, ids, strict=True))
     logits = {part: subject.logits(these, progress, part) for part, these in texts.items()}
 
     evidence = Evidence(logits["test"], labels["test"], logits.get("ood"))

@@ -30,6 +30,8 @@ from calibrant.types import Progress
 
 TOLERANCE = 1e-5
 """Rounding in float32 comes to 4e-7 with MiniLM; a calibrator folded into the wrong layer to far more."""
+LONG = 512
+"""Tokens of a long text to check with; what some models can take, 32768 and more, fits in no memory."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,14 @@ def export(
             f"{run} answers with the mean of several passes ({classifier.inference.name}), which one plain "
             "model cannot give; export a run that was trained with --inference single."
         )
+    (model,) = classifier.models
+    check_plain(model)
     max_length = min(classifier.run.config.max_length, classifier.tokenizer.model_max_length)
     use = use_in_words(max_length, onnx)
     card = model_card(classifier.run.name, classifier.run.record, classifier.run.metrics(), use)
     return write_plain(
         folder,
-        classifier.models[0],
+        model,
         classifier.tokenizer,
         classifier.calibrator,
         max_length,
@@ -80,6 +84,15 @@ def check_target(folder: Path | str, onnx: bool) -> None:
         check_onnx_installed()
 
 
+def check_plain(model: Any) -> None:
+    """Refuse early, too, a model that could not be loaded without calibrant."""
+    if not type(model).__module__.startswith("transformers."):
+        raise UserError(
+            f"{type(model).__name__} is an architecture of calibrant's own, unknown to plain transformers, "
+            "and cannot be exported; use its run with calibrant.load, or train another --model."
+        )
+
+
 def write_plain(
     folder: Path | str,
     model: Any,
@@ -91,11 +104,6 @@ def write_plain(
     progress: Progress | None = None,
 ) -> Exported:
     """Fold the calibrator into ``model``, in place, write it with all that belongs to it, and check that."""
-    if not type(model).__module__.startswith("transformers."):
-        raise UserError(
-            f"{type(model).__name__} is an architecture of calibrant's own, unknown to plain transformers; "
-            "serve the run with calibrant.load, or train another --model."
-        )
 
     def step(done: int) -> None:
         if progress is not None:
@@ -160,9 +168,9 @@ def fold(calibrator: Calibrator, layer: nn.Linear) -> None:
 
 
 def _texts(labels: Sequence[str], max_length: int) -> list[str]:
-    """Texts to check with: short ones, and one that is longer than what the model reads."""
+    """Texts to check with: short ones, and a long one, which is cut where the model reads no more."""
     names = list(labels[:8])
-    return [*names, " ".join(names * max_length)]
+    return [*names, " ".join(names) + " a" * min(max_length, LONG)]
 
 
 def _pipeline(folder: Path) -> Any:

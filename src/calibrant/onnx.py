@@ -35,14 +35,14 @@ def write_onnx(model: Any, path: Path, rows: Sequence[Sequence[int]], padding: i
 
     Args:
         model: a sequence classifier on the CPU.
-        path: the file; one that fails the check is removed.
+        path: the file; one that fails is removed.
         rows: token ids of two or more texts of unequal length, to trace and to check with.
         padding: the id that fills up the shorter ones.
     """
     shortest, *_, longest = sorted(rows, key=len)
     network = _Logits(model.eval())
     batch_and_length = {0: "batch", 1: "length"}
-    with torch.no_grad(), _quiet():
+    with _told_in_one_sentence(model, path), torch.no_grad(), _quiet():
         torch.onnx.export(
             network,
             pad([longest, shortest], padding),
@@ -54,14 +54,14 @@ def write_onnx(model: Any, path: Path, rows: Sequence[Sequence[int]], padding: i
             external_data=sum(weight.nbytes for weight in model.parameters()) > 2**31,  # protobuf's limit
             verbose=False,
         )
-    # Other sizes than the traced one: one text, short and long, without padding; all, with padding.
-    worst = max(_difference(network, path, pad(batch, padding)) for batch in ([shortest], [longest], rows))
-    if not worst <= TOLERANCE:  # so that NaN fails
-        path.unlink()
-        raise UserError(
-            f"The ONNX file of {type(model).__name__} gives probabilities that are off by {worst:.2g}, more "
-            f"than {TOLERANCE:g}, and was removed; leave --onnx out."
-        )
+        # Other sizes than the traced one: one text, short and long, without padding; all, with padding.
+        batches = [shortest], [longest], rows
+        worst = max(_difference(network, path, pad(batch, padding)) for batch in batches)
+        if not worst <= TOLERANCE:  # so that NaN fails
+            raise UserError(
+                f"The ONNX file of {type(model).__name__} gives probabilities that are off by {worst:.2g}, "
+                f"more than {TOLERANCE:g}, and was removed; leave --onnx out."
+            )
     return worst
 
 
@@ -83,6 +83,24 @@ def _difference(network: nn.Module, path: Path, batch: tuple[Tensor, Tensor]) ->
     with torch.no_grad():
         expected = network(*batch).numpy()
     return float(np.abs(softmax(z, axis=1) - softmax(expected, axis=1)).max())
+
+
+@contextmanager
+def _told_in_one_sentence(model: Any, path: Path) -> Iterator[None]:
+    """Whatever fails leaves no file; what the exporter and onnxruntime say of it fills screens."""
+    try:
+        yield
+    except Exception as error:  # they raise dozens of types, some of which derive from nothing else
+        for file in (path, path.with_name(f"{path.name}.data")):  # large weights are in the second
+            file.unlink(missing_ok=True)
+        if isinstance(error, UserError):
+            raise
+        cause = error.__cause__ or error  # the exporter's own says only in which of its steps it was
+        reason = str(cause).strip().partition("\n")[0].rstrip(".")
+        raise UserError(
+            f"No ONNX file can be made of {type(model).__name__} ({type(cause).__name__}: {reason}); leave "
+            "--onnx out."
+        ) from error
 
 
 @contextmanager

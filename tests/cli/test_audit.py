@@ -9,11 +9,11 @@ import torch
 import transformers as hf
 from scipy.special import softmax
 
-from calibrant.advice import STILL_SURE
 from calibrant.audit import Subject
+from calibrant.errors import UserError
 from calibrant.types import Texts
 from conftest import UNFAMILIAR, corpus, tiny_bert, tiny_tokenizer
-from families import SMALL
+from families import SMALL, tiny
 from runs import LABELS, opinionated
 
 METRICS = {"accuracy", "ece", "nll", "brier", "misclassification", "ood", "n_test", "n_ood"}
@@ -75,9 +75,9 @@ def test_an_over_confident_model_without_dev(command, here):
     code, out, err = command("audit", "--model", "loud", "--test", "test.csv", "--ood", "ood.csv")
     assert code == 0, err
     familiar, unfamiliar, more, following = out.splitlines()
-    assert familiar.startswith("On 300 familiar texts it is right in ")
-    assert "it is over-confident, by " in familiar
-    assert unfamiliar.startswith("On 128 unfamiliar texts it is sure of ")
+    assert familiar.startswith("On 300 familiar texts ")
+    assert familiar.endswith(": it is over-confident.")
+    assert unfamiliar.startswith("On 128 unfamiliar texts its mean confidence is ")
     assert more == "With --dev, another labelled file, it would fit calibrators and say what to do."
     assert following == "Next: calibrant audit --model loud --test test.csv --ood ood.csv --dev dev.csv"
 
@@ -87,7 +87,7 @@ def test_the_advice_and_the_command_that_it_ends_with(command, here, tmp_path):
     given = ("audit", "--model", "loud", "--test", "test.csv", "--dev", "dev.csv")
     code, out, err = command(*given, "--max-length", 32)
     assert code == 0, err
-    assert "Advice: calibrate." in out
+    assert "Advice: calibrate it." in out
     last = out.splitlines()[-1]
     assert last == (
         "Next: calibrant audit --model loud --test test.csv --dev dev.csv --max-length 32 --export "
@@ -141,12 +141,10 @@ def test_json(command, here):
     assert set(result["advice"]) == {"action", "reasons"}
     assert result["exported"] is None
 
-    # Against the measurements, as the rule has it.
+    # The tiny model, which was never trained, is as sure of unfamiliar text.
     after = result["metrics_calibrated"]
-    share = (after["mean_confidence_ood"] - 1 / 3) / (after["mean_confidence_test"] - 1 / 3)
-    assert (result["advice"]["action"] == "retrain") == (
-        share > STILL_SURE or after["misclassification"]["auroc"] < 0.7
-    )
+    assert after["mean_confidence_ood"] == pytest.approx(after["mean_confidence_test"], abs=0.05)
+    assert result["advice"]["action"] == "retrain"
 
     code, out, _ = command("audit", "--model", "right", "--test", "test.csv", "--json")
     result = json.loads(out)
@@ -186,12 +184,16 @@ def test_labels_by_id(command, here, tmp_path):
     assert json.loads(out)["metrics"] == by_id["metrics"]
 
 
-def test_a_decoder_is_measured_and_takes_a_temperature(command, here, tmp_path):
-    """Its last layer has no bias, and training cannot take it apart: only its forward pass is asked for."""
+def gpt(padding):
     torch.manual_seed(0)
     sizes = {"vocab_size": 64, "n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 64}
     sizes |= {"bos_token_id": 2, "eos_token_id": 3}
-    model = hf.GPT2ForSequenceClassification(hf.GPT2Config(**sizes, num_labels=3, pad_token_id=0))
+    return hf.GPT2ForSequenceClassification(hf.GPT2Config(**sizes, num_labels=3, pad_token_id=padding))
+
+
+def test_a_decoder_is_measured_and_takes_a_temperature(command, here, tmp_path):
+    """Its last layer has no bias, and training cannot take it apart: only its forward pass is asked for."""
+    model = gpt(padding=0)
     save(model, tmp_path / "gpt", loudness=15)
     draw_labels(tmp_path, tmp_path / "gpt", "test", 200, seed=1)
     draw_labels(tmp_path, tmp_path / "gpt", "dev", 100, seed=2)
@@ -215,6 +217,46 @@ def test_a_decoder_is_measured_and_takes_a_temperature(command, here, tmp_path):
     )
 
 
+@pytest.mark.parametrize("told", [None, -1, 4], ids=["none", "none in older configs", "another"])
+def test_a_decoder_is_padded_with_what_it_looks_for(tmp_path, told):
+    """It answers by its last token, so that padding which it does not know would speak for the text."""
+    gpt(told).save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    subject = Subject(str(tmp_path), max_length=None)
+    texts = [text for text, _ in corpus(8, seed=6)]
+    together = subject.logits(Texts(texts, None, "", ""), None, "")
+    alone = [subject.logits(Texts([text], None, "", ""), None, "")[0] for text in texts]
+    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-5)
+    assert np.ptp(together, axis=0).max() > 0.01
+    assert subject.model.config.pad_token_id == subject.tokenizer.pad_token_id == (4 if told == 4 else 0)
+
+
+def test_a_model_that_reads_padding_is_refused(tmp_path):
+    """XLNet, which answers by the last position, whatever is there, and says that it takes -1 tokens."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 64, "d_model": 32, "n_layer": 1, "n_head": 2, "d_inner": 32, "num_labels": 3}
+    hf.XLNetForSequenceClassification(hf.XLNetConfig(**sizes, pad_token_id=0)).save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(UserError) as refused:
+        Subject(str(tmp_path), max_length=None)
+    assert str(refused.value) == (
+        "XLNetForSequenceClassification gives a text other probabilities when it is padded on the right to "
+        "the length of another, and cannot be measured."
+    )
+
+
+@pytest.mark.parametrize("family", ["textcnn", "t5"])
+def test_a_model_without_a_limit(tmp_path, family):
+    """Neither its config nor its tokenizer has one; a text of 10³⁰ tokens is beyond any library."""
+    tiny(family).save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    assert Subject(str(tmp_path), max_length=600).max_length == 600
+    subject = Subject(str(tmp_path), max_length=None)
+    assert subject.max_length == 512
+    z = subject.logits(Texts(["card " * n for n in (510, 600)], None, "", ""), None, "")
+    np.testing.assert_allclose(z[0], z[1], rtol=0, atol=1e-6)  # with two special tokens, 510 are all of it
+
+
 def test_retraining_starts_from_the_model_where_it_can(command, here, csv_file):
     rng = np.random.default_rng(0)
     noise = [(text, ("account", "billing", "shipping")[rng.integers(3)]) for text, _ in corpus(100, seed=4)]
@@ -232,20 +274,60 @@ def test_nothing_to_do_and_to_export(command, here, tmp_path):
     given = ("audit", "--model", "right", "--test", "test.csv", "--dev", "dev.csv", "--max-length", 32)
     code, out, err = command(*given, "--export", tmp_path / "new")
     assert code == 0, err
-    assert "that is within chance: no miscalibration that so many texts could show." in out
-    assert "On familiar text its confidence can be used as it is.\nAdvice: nothing.\n" in out
+    assert ": these texts show no miscalibration.\n" in out
+    assert "chosen there, as the simplest that is as good as the best: none.\n" in out
+    assert "On familiar text its confidence can be used as it is.\nAdvice: leave it as it is.\n" in out
     assert "Nothing was exported: dev says that no calibrator helps." in out
     assert not (tmp_path / "new").exists()
 
 
+def test_what_is_exported_against_the_advice(command, here, csv_file):
+    """Dev chose a calibrator, but so few test texts show no miscalibration."""
+    with open("test.csv", encoding="utf-8") as file:
+        few = csv_file("few.csv", list(csv.reader(file))[1:13])
+    given = ("audit", "--model", "loud", "--test", few, "--dev", "dev.csv", "--max-length", 32)
+    code, out, err = command(*given, "--export", few.parent / "new")
+    assert code == 0, err
+    assert "Advice: leave it as it is.\nWritten as you asked, though the advice is another: " in out
+    assert out.splitlines()[-2].endswith("/new, a plain transformers model with temperature folded in.")
+
+
+@pytest.mark.parametrize("family", ["textcnn", "t5"])
+def test_what_cannot_be_exported_is_told_before_the_work(
+    family, command, here, tmp_path, monkeypatch, capsys
+):
+    model = tiny(family)
+    model.config.id2label = dict(enumerate(LABELS))
+    model.save_pretrained(tmp_path / "own")
+    tiny_tokenizer().save_pretrained(tmp_path / "own")
+    logits = Subject.logits
+
+    def of_a_few(self, texts, *progress):
+        assert len(texts) < 3, "the work has begun"
+        return logits(self, texts, *progress)
+
+    monkeypatch.setattr(Subject, "logits", of_a_few)
+    capsys.readouterr()  # what saving the model drew
+    given = ("audit", "--model", tmp_path / "own", "--test", "test.csv", "--dev", "dev.csv")
+    code, out, err = command(*given, "--export", tmp_path / "new")
+    assert (code, out) == (2, "")
+    assert err == (
+        f"calibrant: {type(model).__name__} is an architecture of calibrant's own, unknown to plain "
+        "transformers, and cannot be exported; use its run with calibrant.load, or train another --model.\n"
+    )
+
+
 MISTAKES = {
+    "--model nowhere --test test.csv --report right": (  # before the model is even looked for
+        "The report is one file, but right is a directory; give a name ending in .html."
+    ),
     "--model nowhere --test test.csv": "No model 'nowhere': it is neither a directory with a Hugging Face …",
     "--model right --test no.csv": "No file 'no.csv'; check the path.",
     "--model right --test few.csv --text-column body": "few.csv: no column 'body'; its columns are text, …",
     "--model right --test odd.csv": (
         "file odd.csv: its labels are not the model's: 'returns' where the model has 'account', 'billing', "
-        "'shipping'; rename them, write the ids 0 to 2 instead, or correct id2label in the model's "
-        "config.json."
+        "'shipping'; rename them, write the ids 0 to 2 in all files instead, or correct id2label in the "
+        "model's config.json."
     ),
     "--model right --test test.csv --dev odd.csv": "odd.csv: 1 dev texts are too few to choose a …",
     "--model right --test test.csv --dev few.csv": (

@@ -11,6 +11,7 @@ from onnxruntime import InferenceSession
 import calibrant
 from calibrant import onnx
 from calibrant.errors import UserError
+from families import tiny
 from runs import MATRIX, TEXTS, VECTOR, make_run
 
 
@@ -102,6 +103,39 @@ def test_an_onnx_file_that_answers_otherwise_is_refused_and_nothing_is_left(comm
     assert {path.name for path in tmp_path.iterdir()} == {"run"}
 
 
+def fails_to_export(network, batch, path, **_):
+    path.write_bytes(b"half of it")
+    path.with_name("model.onnx.data").write_bytes(b"weights")
+    reason = NotImplementedError("aten::strange is not supported.\n\nHere are forty lines of advice.")
+    raise torch.onnx.OnnxExporterError("Failed in step 1/3.") from reason
+
+
+def writes_what_no_session_reads(network, batch, path, **_):
+    path.write_bytes(b"no protobuf")
+
+
+@pytest.mark.parametrize(
+    ("exporter", "why"),
+    [
+        (fails_to_export, "NotImplementedError: aten::strange is not supported"),
+        (writes_what_no_session_reads, "InvalidProtobuf: [ONNXRuntimeError] : 7 : INVALID_PROTOBUF : …"),
+    ],
+)
+def test_whatever_fails_in_the_exporter_or_onnxruntime(command, tmp_path, monkeypatch, exporter, why):
+    monkeypatch.setattr(torch.onnx, "export", exporter)
+    run = make_run(tmp_path / "run")
+    result = command("export", run, tmp_path / "plain", "--onnx")
+    expected = f"No ONNX file can be made of BertForSequenceClassification ({why}); leave --onnx out."
+    refused(result, expected if why[-1] != "…" else expected.partition("…")[0] + "…")
+    assert result[2].endswith("); leave --onnx out.\n")
+    assert {path.name for path in tmp_path.iterdir()} == {"run"}
+
+    file = tmp_path / "model.onnx"  # alone, without the folder of an export that is given up
+    with pytest.raises(UserError):
+        onnx.write_onnx(tiny("bert"), file, [[2, 5, 3], [2, 3]], 0)
+    assert {path.name for path in tmp_path.iterdir()} == {"run"}
+
+
 def test_a_missing_extra_is_told_before_the_work(command, tmp_path, monkeypatch):
     monkeypatch.setattr(onnx, "find_spec", lambda name: None if name == "onnxscript" else object())
     code, _, err = command("export", tmp_path / "no-run-is-looked-for", tmp_path / "plain", "--onnx")
@@ -132,7 +166,7 @@ REFUSED = {
     "textcnn": (
         {"family": "textcnn"},
         "TextCNNForSequenceClassification is an architecture of calibrant's own, unknown to plain "
-        "transformers; serve the run with calibrant.load, or train another --model.",
+        "transformers, and cannot be exported; use its run with calibrant.load, or train another --model.",
     ),
     "t5": ({"family": "t5"}, "T5EncoderForSequenceClassification is an architecture of calibrant's own, …"),
 }

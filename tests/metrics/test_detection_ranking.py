@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_curve
 
 from calibrant.metrics import aupr, auroc, fpr95
+from calibrant.metrics.auroc import auroc_error
 
 ALL = [auroc, aupr, fpr95]
 H1 = [0.9, 0.95, 0.8, 0.85]  # the paper's worked example
@@ -102,3 +103,12 @@ def test_order_and_scale_do_not_matter_and_the_range_is_0_to_1(texts, random):
     random.shuffle(texts)
     c, flags = map(np.array, zip(*texts, strict=True))
     assert [metric(3 * c - 7, flags) for metric in ALL] == pytest.approx(before)
+
+
+def test_the_standard_error_of_auroc_over_many_samples():
+    """Of exponential −c, for which the formula is exact: A = λ⁻ / (λ⁺ + λ⁻)."""
+    rng = np.random.default_rng(0)
+    positive, negative = -rng.exponential(1 / 0.3, (5000, 10, 1)), -rng.exponential(1 / 0.7, (5000, 1, 30))
+    areas = (positive < negative).mean(axis=(1, 2))
+    assert areas.mean() == pytest.approx(0.7, abs=0.005)
+    assert areas.std() == pytest.approx(auroc_error(0.7, 10, 30), rel=0.03)

