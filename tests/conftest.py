@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Before torch is loaded: on some virtual machines oneDNN's newest bf16 kernels die by SIGILL, and a test
 # process that dies tells nothing.
@@ -33,6 +34,10 @@ WORDS = {
 FILLER = ["the", "my", "a", "is", "was", "please", "help", "with", "and", "i", "it", "now", "today"]
 UNFAMILIAR = ["galaxy", "violin", "recipe", "goalkeeper", "enzyme", "glacier", "sonnet", "tractor"]
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+# What a first call imports, or a busy machine, is no fault of the code.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 def make_text(words: list[str], rng: random.Random) -> str:
