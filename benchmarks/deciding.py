@@ -21,6 +21,7 @@ import numpy as np
 from calibrant.conformal import fit_sets
 from calibrant.data import datasets
 from calibrant.drift import confidence_shift
+from calibrant.errors import UserError
 from calibrant.evaluation import evaluate_scores
 from calibrant.prediction import load
 from calibrant.reference import answer_dev
@@ -58,12 +59,16 @@ def promise(confidence, wrong, risk, classes, draw):
 
 
 def set_coverage(probabilities, labels, coverage, method, per_class, draw):
-    """Mean share of texts whose true label is in the set, and mean size."""
+    """Mean share of texts whose true label is in the set, and mean size; None where a half has too few texts
+    of a class to promise anything."""
     shares, sizes = [], []
     for seed in range(SPLITS):
         order = np.random.default_rng((draw, seed)).permutation(len(labels))
         here, there = np.array_split(order, 2)
-        rule = fit_sets(probabilities[here], labels[here], coverage, method, per_class)
+        try:
+            rule = fit_sets(probabilities[here], labels[here], coverage, method, per_class)
+        except UserError:
+            return None
         members = rule.members(probabilities[there])
         shares.append(members[np.arange(len(there)), labels[there]].mean())
         sizes.append(members.sum(axis=1).mean())
@@ -151,7 +156,8 @@ def tables(found: list[dict]) -> str:
     lines += ["", "Conformal sets on the same halves, coverage and mean size:", ""]
     lines += ["| sets | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
     for kind in found[0]["sets"]:
-        cells = [f"{row['sets'][kind]['coverage']:.1%}, {row['sets'][kind]['size']:.2f}" for row in found]
+        measured = [row["sets"][kind] for row in found]
+        cells = ["–" if m is None else f"{m['coverage']:.1%}, {m['size']:.2f}" for m in measured]
         lines.append(f"| {kind} | " + " | ".join(cells) + " |")
     lines += ["", f"Alarms of the monitor in {HALVES} random halves, test / unfamiliar:", ""]
     lines += [
