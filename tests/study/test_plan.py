@@ -4,8 +4,8 @@ import pytest
 
 from calibrant.data.smoke import GeneratedSource
 from calibrant.errors import UserError
-from calibrant.study.plan import ABLATION, PAPER_METHODS, PARAMETERS, plan, request, training, waves
-from calibrant.study.presets import PRESETS
+from calibrant.study.plan import ABLATION, PAPER_METHODS, plan, request, training, waves
+from calibrant.study.presets import PARAMETERS, PRESETS
 
 
 @pytest.fixture(autouse=True)

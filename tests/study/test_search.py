@@ -17,9 +17,9 @@ from calibrant.study import search
 from calibrant.study.cells import Key, read_cell
 from calibrant.study.outlook import outlook
 from calibrant.study.plan import plan, request
-from calibrant.study.presets import PRESETS
+from calibrant.study.presets import GRIDS, PRESETS
 from calibrant.study.run import run_study
-from calibrant.study.search import GRIDS, Search, read_chosen
+from calibrant.study.search import Search, read_chosen, without_loss
 
 SHORT = replace(PRESETS["smoke"], settings={**PRESETS["smoke"].settings, "epochs": 1})
 
@@ -126,15 +126,15 @@ def test_an_interrupted_search_goes_on(tmp_path, monkeypatch, test_is_closed):
     means = Search._means
 
     def killed_in_its_second_trial(self, *rest):
-        looked = self._dev_ece
+        mean = self._mean
         values = iter([True, False])
 
-        def once(training):
+        def once(*figure):
             if not next(values):
                 raise KeyboardInterrupt
-            return looked(training)
+            return mean(*figure)
 
-        self._dev_ece = once
+        self._mean = once
         return means(self, *rest)
 
     with monkeypatch.context() as patch:
@@ -175,8 +175,8 @@ def test_one_dataset_chooses_for_all_or_each_for_itself(tmp_path, monkeypatch):
 
 @pytest.fixture
 def looks(monkeypatch):
-    """In place of training, a run's folder and a dev ECE; those that are ``diverging`` fail."""
-    seen, diverging = [], set()
+    """In place of training, a folder and figures of dev; points may be ``diverging`` or ``idle``."""
+    seen, diverging, idle = [], set(), set()
 
     def train(study, training, progress):
         (name,) = GRIDS[training.config.method]
@@ -189,8 +189,12 @@ def looks(monkeypatch):
 
     monkeypatch.setattr(search, "train", train)
     monkeypatch.setattr(search, "Classifier", Looked)
-    monkeypatch.setattr(search, "dev_figures", lambda probabilities, point: {"dev_ece": point})
-    return SimpleNamespace(seen=seen, diverging=diverging)
+    monkeypatch.setattr(
+        search,
+        "dev_figures",
+        lambda probabilities, point: {"dev_ece": point, "dev_accuracy": 0.1 if point in idle else 0.9},
+    )
+    return SimpleNamespace(seen=seen, diverging=diverging, idle=idle)
 
 
 class Looked:
@@ -234,6 +238,25 @@ def test_a_point_that_diverges_is_left_out_of_the_choice(tmp_path, looks):
     assert found["dev_ece"] == {"smoothing=0.1": 0.1}
     assert found["failed"] == {"smoothing=0.05": "0.05 diverged."}
     assert run_study(tmp_path / "study", asked).jobs == 0
+
+
+def test_what_learns_nothing_is_not_chosen_however_well_it_knows(tmp_path, looks):
+    looks.idle.add(0.05)
+    run_study(tmp_path / "study", asking("search"))
+    found = read_chosen(tmp_path / "study")["smoke"]["label-smoothing"]
+    assert found["settings"] == {"smoothing": 0.1}
+    assert found["dev_ece"] == {"smoothing=0.05": 0.05, "smoothing=0.1": 0.1}
+    assert found["dev_accuracy"] == {"smoothing=0.05": 0.1, "smoothing=0.1": 0.9}
+
+
+def test_a_loss_of_accuracy_is_one_of_more_than_two_standard_errors():
+    accuracies = {"best": 0.8, "near": 0.77, "far": 0.75}  # of 400 texts: 2 · √(0.8 · 0.2 / 400) = 0.04
+    assert without_loss(accuracies, 400) == ["best", "near"]
+    assert without_loss(accuracies, 100) == ["best", "near", "far"]
+    assert without_loss({"all right": 1.0, "as good": 1.0, "one wrong": 0.99}, 100) == [
+        "all right",
+        "as good",
+    ]
 
 
 def test_a_grid_of_which_every_point_diverges_is_refused_and_the_others_are_chosen(tmp_path, looks):

@@ -1,10 +1,11 @@
 """``calibrant audit``."""
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from calibrant.cli.options import Json, Page
 
 
 def audit(
@@ -24,8 +25,8 @@ def audit(
     export: Annotated[
         str | None, typer.Option(help="Also write the model with the calibrator folded in, as a new folder.")
     ] = None,
-    report: Annotated[Path | None, typer.Option(help="Also write an HTML page.")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    report: Page = None,
+    json_: Json = False,
 ) -> None:
     """Measure a classifier that you already have: is its confidence right, and what to do if not.
 

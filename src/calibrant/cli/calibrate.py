@@ -6,25 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
+from calibrant.cli.options import Dev, Json, LabelColumn, RunFolder, TextColumn
 from calibrant.errors import UserError
 
 
 def calibrate(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    run: RunFolder,
     calibrator: Annotated[
         str, typer.Option(help="See `calibrant list calibrators`; none removes the one that is there.")
     ] = "temperature",
-    dev: Annotated[
-        str | None,
-        typer.Option(help="Labelled file with text that training has not seen [the run's own dev texts]."),
-    ] = None,
-    text_column: Annotated[
-        str | None, typer.Option(help="Column that holds the text [as in training].")
-    ] = None,
-    label_column: Annotated[
-        str | None, typer.Option(help="Column that holds the label [as in training].")
-    ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    dev: Dev = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    json_: Json = False,
 ) -> None:
     """Fit a calibrator to a trained run and keep it there; all that the run answers then obeys it.
 

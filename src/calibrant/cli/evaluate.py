@@ -1,14 +1,15 @@
 """``calibrant evaluate``."""
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from calibrant.cli.options import Json, LabelColumn, Page, RunFolder, TextColumn
+
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    run: RunFolder,
     test: Annotated[
         str | None, typer.Option(help="Labelled test file, or a dataset's name [the run's own dataset].")
     ] = None,
@@ -16,17 +17,13 @@ def evaluate(
         str | None,
         typer.Option(help="Unfamiliar text: a file or a dataset's name [the run's own dataset's]."),
     ] = None,
-    text_column: Annotated[
-        str | None, typer.Option(help="Column that holds the text [as in training].")
-    ] = None,
-    label_column: Annotated[
-        str | None, typer.Option(help="Column that holds the label [as in training].")
-    ] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
     scores: Annotated[
         bool, typer.Option("--scores", help="Also measure every score of `calibrant list scores`.")
     ] = False,
-    report: Annotated[Path | None, typer.Option(help="Also write an HTML page.")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    report: Page = None,
+    json_: Json = False,
 ) -> None:
     """Measure a run: accuracy, calibration, and how well it knows what it does not know.
 
@@ -36,11 +33,12 @@ def evaluate(
 
     with working() as progress:
         from calibrant.measure import measure
+        from calibrant.report.page import check_place, write_report
 
+        if report is not None:
+            check_place(report)
         measured = measure(run, test, ood, text_column, label_column, progress, scores)
     if report is not None:
-        from calibrant.report.page import write_report
-
         notes = measured.notes + measured.rule_notes
         write_report(report, f"calibrant: {run}", [measured.entry], notes=notes)
     if json_:

@@ -6,14 +6,16 @@ from typing import Annotated
 
 import typer
 
+from calibrant.cli.options import Json, RunFolder
+
 
 def export(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    run: RunFolder,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],
     onnx: Annotated[
         bool, typer.Option("--onnx", help="Also write model.onnx, checked against torch with onnxruntime.")
     ] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json_: Json = False,
 ) -> None:
     """Write a run as a plain transformers model, with its calibrator folded into the last layer.
 

@@ -2,10 +2,11 @@
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from calibrant.cli.options import Json, RunFolder, TextColumn
 
 if TYPE_CHECKING:
     from calibrant.drift import Interval
@@ -16,7 +17,7 @@ MOVED = 3
 
 
 def monitor(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    run: RunFolder,
     file: Annotated[
         str, typer.Argument(help="New texts: a file as for training, labels optional, or a dataset's name.")
     ],
@@ -26,9 +27,7 @@ def monitor(
     tolerance: Annotated[
         float, typer.Option(help="How far, as a share of texts, is not worth an alarm.")
     ] = 0.1,
-    text_column: Annotated[
-        str | None, typer.Option(help="Column that holds the text [as in training].")
-    ] = None,
+    text_column: TextColumn = None,
     label_column: Annotated[
         str | None, typer.Option(help="Column that holds the label [as in training, if it is there].")
     ] = None,
@@ -36,7 +35,7 @@ def monitor(
         str | None,
         typer.Option(help="Labelled file to compare with this once, columns as in training [what it keeps]."),
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json_: Json = False,
 ) -> None:
     """Tell whether new text is still like dev's to a run; exit code 3 if it has moved.
 

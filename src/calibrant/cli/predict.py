@@ -3,23 +3,21 @@
 import json
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from calibrant.cli.options import RunFolder, TextColumn
 from calibrant.errors import UserError
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    run: RunFolder,
     file: Annotated[
         str | None, typer.Argument(help="A file as for training, or - for one text a line on standard input.")
     ] = None,
     text: Annotated[list[str] | None, typer.Option(help="A text to classify; repeat for more.")] = None,
-    text_column: Annotated[
-        str | None, typer.Option(help="Column that holds the text [as in training].")
-    ] = None,
+    text_column: TextColumn = None,
     threshold: Annotated[
         float | None,
         typer.Option(

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from calibrant.cli.options import LabelColumn, TextColumn
+
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories, one column each.")],
@@ -17,12 +19,8 @@ def report(
         str | None,
         typer.Option(help="Unfamiliar text: a file or a dataset's name [the runs' own dataset's]."),
     ] = None,
-    text_column: Annotated[
-        str | None, typer.Option(help="Column that holds the text [as in training].")
-    ] = None,
-    label_column: Annotated[
-        str | None, typer.Option(help="Column that holds the label [as in training].")
-    ] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object, run by run.")] = False,
 ) -> None:
     """Measure runs on the same texts and set them side by side on one page.

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from calibrant.cli.options import Json
 from calibrant.errors import UserError
 
 Several = list[str] | None
@@ -46,7 +47,7 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only print the plan, with an estimate of the time.")
     ] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json_: Json = False,
 ) -> None:
     """Train and measure a grid of datasets, methods and seeds. Interrupted, the same command goes on.
 

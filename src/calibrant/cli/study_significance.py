@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from calibrant.cli.options import Json
+
 
 def significance(
     study: Annotated[Path, typer.Argument(help="The study's folder.")] = Path("runs/study-laptop"),
@@ -18,7 +20,7 @@ def significance(
     ] = "manifold-smoothing",
     level: Annotated[float, typer.Option(help="Of significance, for all comparisons of a dataset.")] = 0.05,
     dataset: Annotated[str | None, typer.Option(help="Only this one [all that were measured].")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json_: Json = False,
 ) -> None:
     """Test whether a method differs from the others by more than chance, paired over seeds.
 

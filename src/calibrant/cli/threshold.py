@@ -1,23 +1,20 @@
 """``calibrant threshold``."""
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from calibrant.cli.options import Dev, Json, LabelColumn, RunFolder, TextColumn
 from calibrant.errors import UserError
 
 
 def threshold(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    run: RunFolder,
     risk: Annotated[
         float | None, typer.Option(help="At most this share of the answers may be wrong, as 0.02.")
     ] = None,
-    dev: Annotated[
-        str | None,
-        typer.Option(help="Labelled file with text that training has not seen [the run's own dev texts]."),
-    ] = None,
+    dev: Dev = None,
     confidence: Annotated[float, typer.Option(help="How sure the promise is.")] = 0.95,
     ood: Annotated[
         str | None, typer.Option(help="Unfamiliar text to be turned away too: a file or a dataset's name.")
@@ -28,14 +25,10 @@ def threshold(
     score: Annotated[
         str | None, typer.Option(help="What tells it, see `calibrant list scores` [max-probability].")
     ] = None,
-    text_column: Annotated[
-        str | None, typer.Option(help="Column that holds the text [as in training].")
-    ] = None,
-    label_column: Annotated[
-        str | None, typer.Option(help="Column that holds the label [as in training].")
-    ] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the stored rule away.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json_: Json = False,
 ) -> None:
     """Learn when to abstain, so that the answers keep a stated risk; all that the run answers then obeys it.
 

@@ -22,7 +22,7 @@ from calibrant.objectives import objectives
 from calibrant.registry import pick
 from calibrant.study.cells import Key, read_cell, variant
 from calibrant.study.defaults import beside_defaults
-from calibrant.study.presets import PRESETS, Preset
+from calibrant.study.presets import PARAMETERS, PRESETS, Preset
 
 PAPER_METHODS = (
     *("bert", "temperature-scaling", "mc-dropout", "label-smoothing", "entropy-regularized", "vat"),
@@ -36,14 +36,6 @@ ABLATION: tuple[dict[str, Any], ...] = (
     *({"lambda_off": 0, "delta_on": delta} for delta in (1e-2, 1e-3, 1e-4, 1e-5)),
 )
 """Both terms, R_off alone, and R_on alone at four sizes."""
-
-PARAMETERS: dict[str, tuple[float, ...]] = {
-    "delta_on": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
-    "delta_off": (1e-4, 1e-3, 5e-3, 2e-2, 1e-1),
-    "delta_y": (0.05, 0.1, 0.2, 0.3, 0.5),
-}
-"""The ranges that the paper's text speaks of (its figure's points are not printed); the defaults of every
-preset are among them."""
 
 TEXTCNN = {"model": "textcnn"}
 """The variant of plain training that the paper's first figure sets beside the encoder, whose layers it has

@@ -29,7 +29,6 @@ from calibrant.study.executors.local import Local
 from calibrant.study.measuring import held_out, measure_job
 from calibrant.study.plan import Chosen, Job, Request, plan, waves
 from calibrant.study.search import (
-    GRIDS,
     Search,
     import_optuna,
     look_at_dev,
@@ -138,7 +137,7 @@ def in_study(study: Path, asked: Request) -> Request:
         )
     if search_dataset is None:
         others = [dataset for dataset in asked.preset.datasets if dataset != asked.search_dataset]
-        for measured in with_results(study, others, GRIDS):
+        for measured in with_results(study, others, asked.preset.grids):
             raise UserError(
                 f"{measured} was measured with hyper-parameters of its own, and --search-dataset "
                 f"{asked.search_dataset} would give the next cells others; leave it out or give another "
@@ -179,7 +178,9 @@ def _tell_of_defaults(asked: Request, chosen: Chosen) -> None:
     if "main" in asked.parts:
         for dataset in asked.datasets:
             found = chosen.get(asked.search_dataset or dataset, {})
-            if unsearched := [name for name in asked.methods if name in GRIDS and name not in found]:
+            if unsearched := [
+                name for name in asked.methods if name in asked.preset.grids and name not in found
+            ]:
                 logger.info(
                     "%s: no search; the default hyper-parameters of %s", dataset, ", ".join(unsearched)
                 )

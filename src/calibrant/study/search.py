@@ -1,13 +1,17 @@
-"""Hyper-parameters of the baselines, chosen by dev ECE over the paper's grids.
+"""Hyper-parameters chosen by dev ECE over the preset's grids, among those that cost no accuracy.
 
-    h* = argmin_h  1/S · Σ_s ECE_dev(training with h and seed s)
+    h* = argmin_h  ECE(h)   where   acc(h) ≥ a − 2·√(a(1 − a)/n),   a = max_h acc(h)
 
-The paper searches none for its own method. Nothing here reads test texts: trainings see train and dev, and
-a study's cells are planned from the choice that this leaves in ``chosen.json``.
+ECE(h) and acc(h) are means over seeds s of what a training with h and s has on the n texts of dev. The paper
+does not say the condition; without it a model that learns nothing, and knows, is the best calibrated.
+
+Nothing here reads test texts: trainings see train and dev, and a study's cells are planned from the choice
+that this leaves in ``chosen.json``.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,15 +27,6 @@ from calibrant.study.cells import variant
 from calibrant.study.measuring import dev_figures, train
 from calibrant.study.plan import Chosen, Job, Request, Training, training
 from calibrant.types import Progress
-
-GRIDS: dict[str, dict[str, tuple[float, ...]]] = {
-    "label-smoothing": {"smoothing": (0.05, 0.1)},
-    "entropy-regularized": {"beta": (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)},
-    "vat": {"epsilon": (1e-3, 1e-4, 1e-5)},
-    "mixup": {"alpha": (0.1, 0.2, 0.3, 0.4)},
-    "manifold-mixup": {"alpha": (0.2, 0.4, 1.0, 2.0, 4.0)},
-}
-"""By method, as in the paper's appendix."""
 
 Points = dict[str, tuple[Training, ...]]
 """The trainings of each point of a grid, one a seed, by the point's ``variant``."""
@@ -67,17 +62,18 @@ class Search:
         where = asked.datasets if asked.search_dataset is None else (asked.search_dataset,)
         self.grids: dict[tuple[str, str], Points] = {}
         for dataset, method in product(where, asked.methods):
-            if "search" in asked.parts and method in GRIDS:
+            if "search" in asked.parts and method in asked.preset.grids:
                 points = self._points(dataset, method)
                 if chosen.get(dataset, {}).get(method, {}).get("fingerprint") != _fingerprint(points):
                     self.grids[dataset, method] = points
 
     def check(self) -> None:
         """Refuse to search where there is nothing to choose, or once test results are known."""
-        if "search" in self.asked.parts and not GRIDS.keys() & set(self.asked.methods):
+        grids = self.asked.preset.grids
+        if "search" in self.asked.parts and not grids.keys() & set(self.asked.methods):
             raise UserError(
                 f"--parts search: none of {', '.join(self.asked.methods)} has hyper-parameters to search; "
-                f"add one of {', '.join(GRIDS)} to --methods, or leave out that part."
+                f"add one of {', '.join(grids)} to --methods, or leave out that part."
             )
         for dataset, method in self.grids:
             using = (dataset,) if self.asked.search_dataset is None else self.asked.preset.datasets
@@ -106,11 +102,14 @@ class Search:
             means = self._means(f"{dataset}, {method}, {_fingerprint(points)}", method, points, failed)
             if not means:
                 continue
-            best = min(means, key=means.__getitem__)
+            accuracies = {point: self._mean("dev_accuracy", points[point]) for point in means}
+            n = self._looked(points[next(iter(means))][0])["n_dev"]
+            best = min(without_loss(accuracies, n), key=means.__getitem__)
             chosen = read_chosen(self.study)
             chosen.setdefault(dataset, {})[method] = {
-                "settings": _parameters(points[best][0], method),
+                "settings": self._parameters(points[best][0], method),
                 "dev_ece": means,
+                "dev_accuracy": accuracies,
                 "failed": failed,
                 "seeds": [t.config.seed for t in points[best]],
                 "fingerprint": _fingerprint(points),
@@ -130,7 +129,7 @@ class Search:
             )
 
     def _points(self, dataset: str, method: str) -> Points:
-        grid = GRIDS[method]
+        grid = self.asked.preset.grids[method]
         points = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
         return {
             variant(point): tuple(
@@ -146,10 +145,10 @@ class Search:
 
     def _means(self, name: str, method: str, points: Points, failed: Mapping[str, str]) -> dict[str, float]:
         """Mean dev ECE of each point, in the order of the grid; Optuna keeps the trials in a journal."""
-        optuna = import_optuna()
+        optuna, grid = import_optuna(), self.asked.preset.grids[method]
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         journal = optuna.storages.journal.JournalFileBackend(str(self.study / "search" / "journal.log"))
-        sampler = optuna.samplers.GridSampler(GRIDS[method], seed=0)
+        sampler = optuna.samplers.GridSampler(grid, seed=0)
         trials = optuna.create_study(
             storage=optuna.storages.JournalStorage(journal),
             study_name=name,
@@ -159,10 +158,10 @@ class Search:
         )
 
         def mean_dev_ece(trial: Any) -> float:
-            point = {name: trial.suggest_categorical(name, values) for name, values in GRIDS[method].items()}
+            point = {name: trial.suggest_categorical(name, values) for name, values in grid.items()}
             if variant(point) in failed:
                 raise optuna.TrialPruned(failed[variant(point)])
-            return float(np.mean([self._dev_ece(t) for t in points[variant(point)]]))
+            return self._mean("dev_ece", points[variant(point)])
 
         def values() -> dict[str, float]:
             return {variant(trial.params): trial.value for trial in trials.trials if trial.value is not None}
@@ -171,16 +170,25 @@ class Search:
             trials.optimize(mean_dev_ece)  # until it is
         for point in points.keys() - values().keys() - failed.keys():
             # Ctrl-C fails a trial, and to the sampler a failed one is done.
-            trials.enqueue_trial(_parameters(points[point][0], method))
+            trials.enqueue_trial(self._parameters(points[point][0], method))
             trials.optimize(mean_dev_ece, n_trials=1)
         found = values()
         return {point: found[point] for point in points if point in found}
 
-    def _dev_ece(self, training: Training) -> float:
-        return float(self._looked(training)["dev_ece"])
+    def _mean(self, figure: str, trainings: Sequence[Training]) -> float:
+        return float(np.mean([self._looked(t)[figure] for t in trainings]))
+
+    def _parameters(self, training: Training, method: str) -> dict[str, Any]:
+        return {name: training.config.objective[name] for name in self.asked.preset.grids[method]}
 
     def _looked(self, training: Training) -> dict[str, Any]:
         return dict(json.loads(_path(self.study, training).read_text(encoding="utf-8")))
+
+
+def without_loss(accuracies: Mapping[str, float], n: int) -> list[str]:
+    """The points whose accuracy on n texts is within two standard errors of the best one's."""
+    best = max(accuracies.values())
+    return [point for point, a in accuracies.items() if a >= best - 2 * math.sqrt(best * (1 - best) / n)]
 
 
 def look_at_dev(study: Path, job: Job, progress: Progress) -> None:
@@ -194,7 +202,7 @@ def look_at_dev(study: Path, job: Job, progress: Progress) -> None:
     else:
         classifier, dev = Classifier(run), load_splits(run.config).dev
         probabilities = softmax(classifier.logits(dev.texts, progress, "dev"), axis=1)
-        found = dev_figures(probabilities, classifier.class_ids(dev))
+        found = {"n_dev": len(dev), **dev_figures(probabilities, classifier.class_ids(dev))}
     write_json(_path(study, training), {"config": training.config.model_dump(), **found})
 
 
@@ -223,10 +231,6 @@ def import_optuna() -> Any:
 
 def _path(study: Path, training: Training) -> Path:
     return study / "search" / f"{training.fingerprint}.json"
-
-
-def _parameters(training: Training, method: str) -> dict[str, Any]:
-    return {name: training.config.objective[name] for name in GRIDS[method]}
 
 
 def _fingerprint(points: Points) -> str:
