@@ -108,7 +108,7 @@ def _measure(config: RunConfig, progress: Progress) -> Times:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     use_cheap_dropout(model.to(device))
     keep_freed_memory()
-    split, optimizer = SplitModel(model), torch.optim.AdamW(model.parameters())
+    split, optimizer = SplitModel(model), torch.optim.AdamW(model.parameters(), fused=True)
     rows = encode(
         tokenizer,
         random.Random(0).choices(splits.train.texts, k=STEPS * config.batch_size),
