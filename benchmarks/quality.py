@@ -1,6 +1,7 @@
-"""What a cheaper way to train costs in quality: the demo's setting, three seeds, on disk as it goes.
+"""What a change to training does to quality: variants of one setting, measured on test, on disk as it goes.
 
-    python benchmarks/quality.py --out results/cheapest
+    python benchmarks/quality.py cheapest --seeds 0 1 2          # the demo's setting: training for less
+    python benchmarks/quality.py investigation --seeds 0         # the study's: length, rate and δ_off
 
 A run that is finished is used again, so that the command can be stopped and repeated.
 """
@@ -15,14 +16,42 @@ from calibrant.config import RunConfig
 from calibrant.demo import METHODS, SETTINGS
 from calibrant.fitting import fit
 from calibrant.measure import measure
+from calibrant.study.presets import PRESETS
 
-SMOOTHING = METHODS["manifold-smoothing"]
-VARIANTS = {
-    "plain": ("bert", {}),
-    "shared": ("manifold-smoothing", SMOOTHING),
-    "cheapest": ("manifold-smoothing", {**SMOOTHING, "share": 1 / 3}),
-    "pgd": ("manifold-smoothing", {**SMOOTHING, "solver": "pgd"}),
+PLAIN, OURS = {"method": "bert"}, {"method": "manifold-smoothing"}
+
+
+def ours(**objective):
+    return {**OURS, "objective": objective}
+
+
+EXPERIMENTS = {
+    "cheapest": (
+        SETTINGS,
+        {
+            "plain": PLAIN,
+            "shared": ours(**METHODS["manifold-smoothing"]),
+            "cheapest": ours(**METHODS["manifold-smoothing"], share=1 / 3),
+            "pgd": ours(**METHODS["manifold-smoothing"], solver="pgd"),
+        },
+    ),
+    "investigation": (
+        PRESETS["laptop"].config("20ng-15").model_dump(),
+        {
+            "plain": PLAIN,
+            "plain, 16 epochs": {**PLAIN, "epochs": 16},
+            "plain, rate 1e-4": {**PLAIN, "learning_rate": 1e-4},
+            "δ_off 0.001": ours(delta_off=0.001),
+            "δ_off 0.005": ours(delta_off=0.005),
+            "δ_off 0.02": ours(delta_off=0.02),
+            "δ_off 0.001, 16 epochs": {**ours(delta_off=0.001), "epochs": 16},
+            "δ_off 0.005, 16 epochs": {**ours(delta_off=0.005), "epochs": 16},
+            "δ_off 0.005, rate 1e-4": {**ours(delta_off=0.005), "learning_rate": 1e-4},
+        },
+    ),
 }
+"""By name the settings that all variants share, and what each changes."""
+
 COLUMNS = {
     "accuracy": lambda m: m["accuracy"],
     "ECE": lambda m: m["ece"],
@@ -51,17 +80,19 @@ def table(found: dict[str, dict[int, dict]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--variants", nargs="*", default=list(VARIANTS), choices=VARIANTS)
+    parser.add_argument("experiment", choices=EXPERIMENTS)
+    parser.add_argument("--variants", nargs="*")
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--runs", type=Path, default=Path("runs/quality"))
-    parser.add_argument("--out", type=Path, default=Path("results/cheapest"))
+    parser.add_argument("--out", type=Path, help="default: results/EXPERIMENT")
     arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    settings, variants = EXPERIMENTS[arguments.experiment]
+    out = arguments.out or Path("results") / arguments.experiment
+    out.mkdir(parents=True, exist_ok=True)
     for seed in arguments.seeds:
-        for variant in arguments.variants:
-            method, objective = VARIANTS[variant]
-            config = RunConfig(method=method, objective=objective, seed=seed, **SETTINGS)
-            run = fit(config, arguments.runs / f"{variant}-{seed}")
+        for variant in arguments.variants or variants:
+            config = RunConfig(**{**settings, **variants[variant], "seed": seed})
+            run = fit(config, arguments.runs / arguments.experiment / f"{variant}-{seed}")
             entry = measure(run.path).entry
             kept = ("objective", "config", "versions", "machine")
             result = {
@@ -69,13 +100,13 @@ def main() -> None:
                 "seconds": run.record["training"]["seconds"],
                 **{name: run.record[name] for name in kept},
             }
-            write_json(arguments.out / f"{variant}-{seed}.json", result)
+            write_json(out / f"{variant}-{seed}.json", result)
             found: dict[str, dict[int, dict]] = {}
-            for name in VARIANTS:
-                files = sorted(arguments.out.glob(f"{name}-*.json"))
+            for name in variants:
+                files = sorted(out.glob(f"{name}-?.json"))
                 if files:
-                    found[name] = {int(f.stem.split("-")[1]): json.loads(f.read_text()) for f in files}
-            write_text(arguments.out / "table.md", table(found))
+                    found[name] = {int(f.stem.rsplit("-")[-1]): json.loads(f.read_text()) for f in files}
+            write_text(out / "table.md", table(found))
             print(table(found), flush=True)
 
 
