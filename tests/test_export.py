@@ -69,6 +69,7 @@ def plain_answers(folders):
     return {folder: np.array(both) for folder, both in json.loads(done.stdout).items()}
 
 
+@pytest.mark.slow
 def test_plain_transformers_gives_the_probabilities_of_the_run(tmp_path):
     expected, uncalibrated = {}, {}
     for family in ("bert", "roberta", "distilbert", "deberta-v2", "modernbert"):

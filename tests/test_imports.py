@@ -96,6 +96,7 @@ def test_nothing_heavy_is_loaded_at_the_start(code, seconds):
     assert min(times) < seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["calibrant", "calibrant.audit, calibrant.export, calibrant.measure"])
 def test_public_names(first):
     """In a new interpreter, since a name may be shared by a function and its module."""

@@ -81,6 +81,7 @@ def test_without_ray(command, tmp_path, monkeypatch):
     assert "--executor ray needs Ray, which is not installed: pip install 'calibrant[ray]'." in err
 
 
+@pytest.mark.slow
 def test_the_plan_and_then_the_study(command, tmp_path, monkeypatch):
     study = tmp_path / "study"
     asked = [

@@ -132,6 +132,7 @@ def test_a_finished_command_does_nothing_again(command, tickets, here, monkeypat
     assert (result["run"], result["method"], result["steps"]) == ("run", "bert", 30)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers(command, tickets):
     def numbers(out, seed):
         assert command(*tickets, "--seed", seed, "--out", out)[0] == 0

@@ -70,6 +70,7 @@ def test_all_nine_methods_are_measured(smoke):
     assert len({cell.metrics["nll"] for cell in cells}) == 9  # no two rows are one and the same
 
 
+@pytest.mark.slow
 def test_cells_are_what_training_each_method_alone_gives(smoke, tmp_path):
     """The shared training, asked in three ways, against three runs of `calibrant train` and `evaluate`."""
     for method in PLAIN:
@@ -128,6 +129,7 @@ def test_twice_is_the_same_and_other_settings_are_measured_anew(smoke, tmp_path,
     assert read_cell(Key("smoke", "bert", 0).path(study)).config["epochs"] == 1
 
 
+@pytest.mark.slow
 def test_an_ensemble_asks_the_plain_trainings_and_dropped_runs_are_gone(tmp_path, monkeypatch):
     monkeypatch.setitem(PRESETS, "smoke", replace(SHORT, max_test_samples=25))
     study = tmp_path / "study"

@@ -1,8 +1,9 @@
 """What the paper prints, typed in once: ``published.csv`` and ``published_sizes.csv``.
 
 The values are those of Kong et al. (2020), tables 1 to 3 and the appendix's tables for NBAUCC at 0.7 and 1:
-means over five seeds, in percent. Standard deviations are not printed there. The rows of plain fine-tuning
-and of both regularizers in the ablation tables repeat those of the main tables.
+means in percent, over five seeds as the captions of the main tables say. Standard deviations are not printed
+there. The rows of plain fine-tuning and of both regularizers in the ablation tables repeat those of the main
+tables.
 """
 
 import csv
