@@ -120,11 +120,11 @@ def test_inner_steps_cost_the_first_layer_only():
     for steps in (1, 4):
         calls.clear()
         ManifoldSmoothing(solver="yopo", steps=steps).loss(SplitModel(model), make_batch())
-        # the clean pass, x′ and x″; and in the first layer, the inner steps of both samples
-        assert calls == {0: 3 + 2 * steps, 1: 3, 2: 3}
+        # the clean pass, x′ and x″ together; and in the first layer, the inner steps of both samples
+        assert calls == {0: 2 + 2 * steps, 1: 2, 2: 2}
 
 
-@pytest.mark.parametrize(("on", "off", "passes"), [(0, 0, 1), (1, 0, 2 + 3), (0, 1, 2 + 3), (1, 1, 3 + 6)])
+@pytest.mark.parametrize(("on", "off", "passes"), [(0, 0, 1), (1, 0, 2 + 3), (0, 1, 2 + 3), (1, 1, 2 + 6)])
 def test_a_term_of_weight_zero_costs_nothing(on, off, passes, monkeypatch):
     modes = []
     encode = SplitModel.encode
@@ -134,7 +134,7 @@ def test_a_term_of_weight_zero_costs_nothing(on, off, passes, monkeypatch):
     loss, _ = step(ManifoldSmoothing(solver="yopo", steps=3, lambda_on=on, lambda_off=off), dropout=0.5)
     assert set(loss.terms) == {"ce"} | ({"r_on"} if on else set()) | ({"r_off"} if off else set())
     assert len(modes) == passes
-    assert sum(modes) == on + off  # dropout acts in the passes over x′ and x″ only
+    assert sum(modes) == (on or off)  # dropout acts in the pass over x′ and x″ only
 
 
 def test_no_hook_is_left_behind():

@@ -79,7 +79,7 @@ class ManifoldSmoothing(Objective):
         passes = {"on": (solution.on, mask), "off": (solution.off, mask)}
         if rest is not None:
             passes["rest"] = (model.embed(rest.input_ids), rest.attention_mask)
-        logits = _classify(model, passes, together=rest is not None)
+        logits = _classify(model, passes)
         total = solution.ce
         if rest is not None:
             total = (m * total + (n - m) * cross_entropy(logits["rest"], rest.labels)) / n
@@ -98,17 +98,14 @@ class ManifoldSmoothing(Objective):
         return Loss(total, terms)
 
 
-def _classify(
-    model: SplitModel, passes: dict[str, tuple[Tensor | None, Tensor]], together: bool
-) -> dict[str, Tensor]:
+def _classify(model: SplitModel, passes: dict[str, tuple[Tensor | None, Tensor]]) -> dict[str, Tensor]:
     """Logits of the samples that are there, (embeddings, mask) → (B, K).
 
-    Parts of a batch go through the model together: matrix products like that size, and three times
-    one after another it would take longer. Whole batches do not: the three of them leave the cache.
+    They go through the model together: matrix products like that size, those of short texts above all.
     """
     there = {name: (x, mask) for name, (x, mask) in passes.items() if x is not None}
-    if not together:
-        return {name: model(x, mask) for name, (x, mask) in there.items()}
+    if not there:
+        return {}
     x, mask = (torch.cat(parts) for parts in zip(*there.values(), strict=True))
     parts = torch.split(model(x, mask), [len(x) for x, _ in there.values()])
     return dict(zip(there, parts, strict=True))
