@@ -138,9 +138,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory, model_dir: Path) -> Path:
         train=str(folder / "train.csv"),
         model=str(model_dir),
         max_length=32,
-        epochs=3,
+        epochs=5,
         batch_size=16,
-        learning_rate=1e-2,
+        learning_rate=3e-3,
     )
     return fit(settings, folder / "run").path
 

@@ -1,5 +1,6 @@
 """What every discovered entry must keep to."""
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -126,7 +127,9 @@ def dev_logits(classes=3, n=60):
 def test_calibrated_rows_are_probabilities(calibrator, classes):
     z, y = dev_logits(classes)  # of 40 classes, dev lacks some
     extreme = np.concatenate([z, 1e4 * z, 0 * z])
-    p = calibrator.fit(z, y).probabilities(extreme)
+    with contextlib.nullcontext() if classes < 40 or not calibrator.learns_by_heart else pytest.warns():
+        fitted = calibrator.fit(z, y)
+    p = fitted.probabilities(extreme)
     assert p.shape == extreme.shape
     assert p.dtype == np.float64
     assert ((p >= 0) & (p <= 1)).all()

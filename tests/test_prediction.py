@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -193,3 +195,19 @@ def test_the_rule_of_a_run_is_not_applied_where_it_is_asked_otherwise(run_copy):
     otherwise = own.asked(SinglePass(), Temperature(2.0))
     assert not any(decision.abstain for decision in otherwise.predict(TEXTS))
     assert all(decision.abstain for decision in own.predict(TEXTS))
+
+
+@pytest.mark.parametrize("inference", [SinglePass(), MCDropout(passes=2)])
+def test_threads_that_share_a_classifier_do_not_get_each_others_answers(classifier, inference):
+    asked = classifier.asked(inference)
+    texts = TEXTS[:8]
+
+    def answer(text):
+        outputs = asked.outputs([text])
+        return outputs.logits[0], outputs.features[0]
+
+    alone = [answer(text) for text in texts]
+    with ThreadPoolExecutor(4) as threads:
+        for (z, f), (z_alone, f_alone) in zip(threads.map(answer, texts * 10), alone * 10, strict=True):
+            np.testing.assert_allclose(z, z_alone, atol=1e-5)
+            np.testing.assert_allclose(f, f_alone, atol=1e-5)

@@ -14,7 +14,7 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from calibrant import CalibratedTrainer, RunConfig, UserError, load
 from calibrant.data.encode import Collate, EncodedTexts, encode
-from calibrant.fitting import fit, load_splits
+from calibrant.fitting import Diverged, fit, load_splits
 from calibrant.measure import measure
 from calibrant.objectives import CrossEntropy, ManifoldSmoothing
 from calibrant.training import EpochSeededSampler, dev_metrics
@@ -281,3 +281,56 @@ def test_fp16_is_refused(tmp_path):
     args.fp16 = True  # where transformers itself allows it, there is a GPU
     with pytest.raises(UserError, match="float32 or bf16"):
         CalibratedTrainer(model=tiny_bert(), args=args)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "sentence"),
+    [
+        ({"model": None, "model_init": tiny_bert}, "takes a model, not model_init"),
+        ({"compute_loss_func": lambda *_: 0}, "compute_loss_func would do nothing"),
+        ({"model": tiny_bert().half()}, "load the model with dtype=torch.float32"),
+    ],
+)
+def test_what_an_objective_cannot_go_with_is_refused(tmp_path, kwargs, sentence):
+    with pytest.raises(UserError, match=sentence):
+        CalibratedTrainer(**{"model": tiny_bert(), "args": arguments(tmp_path), **kwargs})
+
+
+def test_the_trainers_own_label_smoothing_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"objective=LabelSmoothing"):
+        CalibratedTrainer(model=tiny_bert(), args=arguments(tmp_path, label_smoothing_factor=0.1))
+
+
+@pytest.mark.parametrize("second", [0, 1])
+def test_pairs_of_texts_are_refused(tmp_path, second):
+    def collate(rows):
+        batch = Collate(0)(rows)
+        batch["token_type_ids"] = torch.zeros_like(batch["input_ids"])
+        batch["token_type_ids"][:, 3:] = second
+        return batch
+
+    trainer = CalibratedTrainer(
+        model=tiny_bert(), args=arguments(tmp_path), train_dataset=encoded(32), data_collator=collate
+    )
+    if second == 0:
+        assert trainer.train().global_step == 1
+    else:
+        with pytest.raises(UserError, match=r"The texts are pairs.*join each pair"):
+            trainer.train()
+
+
+def test_a_data_seed_of_nought_is_a_seed(tmp_path):
+    def order(**seeds):
+        args = arguments(tmp_path, train_sampling_strategy="group_by_length", **seeds)
+        trainer = CalibratedTrainer(model=tiny_bert(), args=args, train_dataset=encoded(100))
+        return list(trainer._get_train_sampler())
+
+    assert order(seed=5, data_seed=0) == order(seed=0) != order(seed=5)
+
+
+def test_training_ends_with_the_epoch_in_which_it_diverges(csv_file, model_dir, tmp_path):
+    config, _ = settings(csv_file, model_dir, learning_rate=1e30, method="bert")
+    steps = []
+    with pytest.raises(Diverged):
+        fit(config, tmp_path / "run", lambda what, done, total: steps.append(done))
+    assert max(steps) == 10  # of 30

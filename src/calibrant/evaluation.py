@@ -23,7 +23,8 @@ def evaluate(test: Prediction, ood: Prediction | None = None) -> dict[str, Any]:
     Returns:
         Classification metrics by name; under ``misclassification`` and ``ood`` the detection metrics of
         finding the misclassified among ``test`` and the unfamiliar among ``test`` and ``ood``; counts and
-        mean confidences. What is undefined (no error to find, no OOD text) is None.
+        mean confidences. What is undefined (AUROC without an error to find, ``ood`` without such text) is
+        None; NBAUCC is 0 where there is nothing to find.
 
     >>> test = Prediction(np.array([[0.9, 0.1], [0.6, 0.4]]), labels=np.array([0, 1]))
     >>> numbers = evaluate(test)

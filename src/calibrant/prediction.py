@@ -1,5 +1,6 @@
 """The only prediction loop, and the classifier that a run becomes."""
 
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from copy import copy
@@ -28,6 +29,10 @@ from calibrant.types import Decision, Outputs, Prediction, Progress, Texts
 
 BATCH_SIZE = 32
 
+_PASS = threading.Lock()
+"""Held for the pass of one batch: it switches parts of its model for a moment (the last layer, dropout), and
+a server's threads share that model."""
+
 
 @torch.inference_mode()
 def predict_logits(
@@ -41,7 +46,8 @@ def predict_logits(
     """Logits of tokenised texts, (n, K)."""
     logits = np.empty((len(rows), models[0].config.num_labels), dtype=np.float32)
     for chosen, ids, mask in _batches(rows, padding, models[0].device, progress, label):
-        logits[chosen] = _numpy(inference.logits(models, ids, mask))
+        with _PASS:
+            logits[chosen] = _numpy(inference.logits(models, ids, mask))
     return logits
 
 
@@ -59,7 +65,8 @@ def predict_logits_and_features(
     logits = np.empty((len(rows), models[0].config.num_labels), dtype=np.float32)
     features = np.empty((len(rows), 0), dtype=np.float32)
     for chosen, ids, mask in _batches(rows, padding, models[0].device, progress, label):
-        z, f = inference.logits_and_features(models, ids, mask)
+        with _PASS:
+            z, f = inference.logits_and_features(models, ids, mask)
         if not features.size:
             features = np.empty((len(rows), f.shape[1]), dtype=np.float32)
         logits[chosen], features[chosen] = _numpy(z), _numpy(f)

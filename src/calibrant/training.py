@@ -1,5 +1,6 @@
 """One training loop for every objective, on ``transformers.Trainer``."""
 
+import math
 import random
 import time
 from collections import defaultdict
@@ -42,9 +43,10 @@ def dev_metrics(prediction: EvalPrediction) -> dict[str, float]:
 class CalibratedTrainer(Trainer):  # type: ignore[misc]
     """A ``transformers.Trainer`` that minimises an objective of calibrant's.
 
-    Takes every argument of ``Trainer``; ``compute_metrics`` defaults to ``dev_metrics``. The loss of
-    a step is the mean over its texts, however they are spread over accumulated micro-batches, and
-    the objective's terms are logged beside it.
+    Takes the arguments of ``Trainer``, but for those that the objective makes senseless, which are
+    refused; ``compute_metrics`` defaults to ``dev_metrics``. The loss of a step is the mean over its
+    texts, however they are spread over accumulated micro-batches, and the objective's terms are logged
+    beside it.
     """
 
     # compute_loss divides by the number of texts in the whole step itself.
@@ -58,6 +60,15 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
         objective: Objective | None = None,
         **trainer_kwargs: Any,
     ) -> None:
+        if model is None or trainer_kwargs.get("model_init") is not None:
+            raise UserError("CalibratedTrainer takes a model, not model_init; make one trainer a trial.")
+        if trainer_kwargs.get("compute_loss_func") is not None:
+            raise UserError("CalibratedTrainer minimises its objective; compute_loss_func would do nothing.")
+        if any(weights.dtype in (torch.float16, torch.bfloat16) for weights in model.parameters()):
+            raise UserError(
+                "calibrant trains weights in float32, since smaller floats round δ away; load the model with "
+                "dtype=torch.float32 (on a GPU, bf16=True still makes it fast)."
+            )
         self.objective = objective if objective is not None else CrossEntropy()
         self.split = SplitModel(model)
         self.split.verify()
@@ -75,6 +86,10 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
                 "calibrant trains in float32 or bf16: fp16 needs its loss scaled, which does not reach the "
                 "gradients that objectives take on the way; set bf16=True or neither."
             )
+        if self.args.label_smoothing_factor:
+            raise UserError(
+                "label_smoothing_factor does nothing beside an objective; take objective=LabelSmoothing(…)."
+            )
         self.model_accepts_loss_kwargs = True  # so that the texts of an accumulated step are counted
         self._sums: dict[str, Tensor | float] = defaultdict(float)
         self._summed_texts = 0
@@ -91,6 +106,11 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
             with first_token_only(model):
                 outputs = model(**inputs)
             return (outputs.loss, outputs) if return_outputs else outputs.loss
+        if inputs.get("token_type_ids") is not None and inputs["token_type_ids"].any():
+            raise UserError(
+                "The texts are pairs (their token_type_ids are not all 0), and calibrant trains on single "
+                "texts; join each pair to one text."
+            )
         batch = Batch(inputs["input_ids"], inputs["attention_mask"], inputs["labels"])
         with self.accelerator.autocast():
             loss = self.objective.loss(self.split, batch)
@@ -101,17 +121,20 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
         return loss.total * share
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Add the mean of each loss term since the last log."""
+        """Add the mean of each loss term since the last log; stop where one is no longer a number."""
         if "loss" in logs and self._summed_texts:
             logs |= {name: float(total) / self._summed_texts for name, total in self._sums.items()}
             self._sums.clear()
             self._summed_texts = 0
+            if not all(map(math.isfinite, logs.values())):
+                self.control.should_training_stop = True
         super().log(logs, start_time)
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         sampler = super()._get_train_sampler(train_dataset)
         if isinstance(sampler, LengthGroupedSampler):
-            return EpochSeededSampler(sampler, self.args.data_seed or self.args.seed)
+            seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+            return EpochSeededSampler(sampler, seed)
         return sampler
 
 

@@ -12,10 +12,10 @@ from calibrant.metrics import expected_calibration_error
 from conftest import UNFAMILIAR, WORDS, corpus, make_text, noisy_corpus
 
 RULE = {  # as `calibrant threshold` stores it
-    "rule": {"threshold": 0.75, "score": None, "cut": None},
+    "rule": {"threshold": 0.5, "score": None, "cut": None},
     "promise": {"risk": 0.2, "ood_rate": None, "confidence": 0.95},
     "learnt_on": {"dev": {"n": 200, "source": "file dev.csv", "fingerprint": ""}, "ood": None},
-    "dev": {"threshold": 0.75, "coverage": 0.5, "risk": 0.04, "turned_away": 0.0},
+    "dev": {"threshold": 0.5, "coverage": 0.5, "risk": 0.04, "turned_away": 0.0},
 }
 
 

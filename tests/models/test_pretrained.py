@@ -1,14 +1,19 @@
 """The default encoder with its real weights, on real words."""
 
+import itertools
+
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
+from transformers import AutoModelForSequenceClassification
 
 from calibrant.data.encode import encode, pad
 from calibrant.errors import UserError
 from calibrant.models.pretrained import load_classifier
 from calibrant.models.split import SplitModel
 from calibrant.objectives.manifold import cosine_distance, off_manifold, on_manifold
+from conftest import tiny_bert, tiny_tokenizer
+from families import FAMILIES, tiny
 
 TEXTS = [
     "The graphics card needs a new driver before the window system starts.",
@@ -85,3 +90,31 @@ def test_layers_out_of_range_are_refused(model_dir, layers):
 def test_a_model_that_is_nowhere_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"No model '.*nowhere': it is neither a directory"):
         load_classifier(str(tmp_path / "nowhere"), ("a", "b"))
+
+
+def test_the_head_of_a_trained_classifier_is_not_taken_over(tmp_path):
+    trained = tiny_bert(labels=2)
+    trained.config.id2label, trained.config.problem_type = {0: "b", 1: "a"}, "multi_label_classification"
+    trained.save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    torch.manual_seed(0)
+    model, _ = load_classifier(str(tmp_path), ("a", "b"))
+    torch.manual_seed(1)
+    other, _ = load_classifier(str(tmp_path), ("a", "b"))
+    heads = [each.classifier.weight for each in (trained, model, other)]
+    assert not any(torch.equal(one, two) for one, two in itertools.combinations(heads, 2))
+    assert model.classifier.weight.std().item() == pytest.approx(0.02, rel=0.5)
+    assert not model.classifier.bias.any()
+    assert torch.equal(model.bert.pooler.dense.weight, trained.bert.pooler.dense.weight)
+    model(torch.tensor([[5, 6]]), labels=torch.tensor([1]))  # the loss of one class, not of several
+
+
+@pytest.mark.parametrize("family", sorted(set(FAMILIES) - {"textcnn"}))
+def test_a_cut_encoder_can_be_saved_and_loaded(tmp_path, family):
+    tiny(family).save_pretrained(tmp_path / "whole")
+    tiny_tokenizer().save_pretrained(tmp_path / "whole")
+    cut, tokenizer = load_classifier(str(tmp_path / "whole"), ("a", "b"), layers=1)
+    cut.save_pretrained(tmp_path / "cut")
+    text = tokenizer("refund", return_tensors="pt", return_token_type_ids=False)
+    again = AutoModelForSequenceClassification.from_pretrained(tmp_path / "cut").eval()
+    torch.testing.assert_close(again(**text).logits, cut.eval()(**text).logits)

@@ -5,7 +5,7 @@ import transformers as hf
 from calibrant.errors import UserError
 from calibrant.models.split import SplitModel
 from conftest import tiny_bert
-from families import FAMILIES, tiny
+from families import FAMILIES, SMALL, tiny
 
 
 @pytest.fixture(params=FAMILIES)
@@ -74,3 +74,10 @@ def test_a_model_without_an_embedding_path_is_refused():
     )
     with pytest.raises(UserError, match="T5ForSequenceClassification cannot be calibrated"):
         SplitModel(hf.T5ForSequenceClassification(config)).verify()
+
+
+@pytest.mark.parametrize("padding", [0, 1, 63])
+def test_padding_may_be_any_id(padding):
+    torch.manual_seed(0)
+    config = hf.BertConfig(**{**SMALL, "pad_token_id": padding})
+    SplitModel(hf.BertForSequenceClassification(config)).verify()

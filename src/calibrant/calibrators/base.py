@@ -1,5 +1,6 @@
 """What a calibrator is: a map from logits to probabilities, fitted on texts that training has not seen."""
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import asdict, fields
 from typing import Any, ClassVar, Self
@@ -41,7 +42,15 @@ class Calibrator(ABC):
                 f"labels must lie in 0..{z.shape[1] - 1} for {z.shape[1]} columns of logits, got "
                 f"{y.min()}..{y.max()}."
             )
-        return self._fit(z, y)
+        fitted = self._fit(z, y)
+        absent = z.shape[1] - len(np.unique(y))
+        if self.learns_by_heart and absent:
+            warnings.warn(
+                f"{absent} of {z.shape[1]} classes have no dev text, and {self.name} may learn that they "
+                "never occur; give texts of every class, or take the temperature.",
+                stacklevel=2,
+            )
+        return fitted
 
     def probabilities(self, logits: ArrayLike) -> Floats:
         """Calibrated probabilities of these logits, (n, K) → (n, K)."""

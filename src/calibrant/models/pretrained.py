@@ -58,10 +58,12 @@ def load_classifier(
     import torch
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
+    from calibrant.models.last_linear import last_linear
     from calibrant.models.t5 import encoder_only
     from calibrant.models.textcnn import new_textcnn
 
     labels = {"id2label": dict(enumerate(label_names)), "label2id": {n: i for i, n in enumerate(label_names)}}
+    one_of_them = {**labels, "problem_type": "single_label_classification"}
     if name == TEXTCNN:
         model, tokenizer = new_textcnn(texts, **labels)
         _keep_layers(model.config, layers, name)
@@ -69,13 +71,25 @@ def load_classifier(
     path = str(default_encoder()) if name == DEFAULT_MODEL else name
     local = Path(path).is_dir() or not _hub_answers(path)
     with _told_in_one_sentence(name):
-        config = encoder_only(AutoConfig.from_pretrained(path, local_files_only=local, **labels))
+        config = encoder_only(AutoConfig.from_pretrained(path, local_files_only=local, **one_of_them))
         _keep_layers(config, layers, name)
-        model = AutoModelForSequenceClassification.from_pretrained(
-            path, config=config, dtype=torch.float32, ignore_mismatched_sizes=True, local_files_only=local
+        model, loaded = AutoModelForSequenceClassification.from_pretrained(
+            path,
+            config=config,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            local_files_only=local,
+            output_loading_info=True,
         )
         tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=local)
     _check_tokenizer(tokenizer, model, name)
+    if not loaded["missing_keys"] and not loaded["mismatched_keys"]:
+        # A trained classifier of as many classes: its head would answer with ours in the order of its own.
+        text = tokenizer("a", return_tensors="pt")
+        layer = last_linear(model, text.input_ids, text.attention_mask)
+        torch.nn.init.normal_(layer.weight, std=getattr(config, "initializer_range", 0.02))
+        if layer.bias is not None:
+            torch.nn.init.zeros_(layer.bias)
     return model, tokenizer
 
 
@@ -164,6 +178,10 @@ def _keep_layers(config: Any, layers: int | None, name: str) -> None:
         raise UserError(f"{name} has no layers to choose from; leave --layers out.")
     if not 1 <= layers <= depth:
         raise UserError(f"layers must lie between 1 and the {depth} of {name}, got {layers}.")
+    if kinds := getattr(
+        config, "layer_types", None
+    ):  # ModernBERT names each, and refuses to be saved with more
+        config.layer_types = kinds[:layers]
     config.num_hidden_layers = layers
 
 

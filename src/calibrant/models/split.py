@@ -119,7 +119,8 @@ class SplitModel:
         config = self.model.config
         padding = config.pad_token_id if config.pad_token_id is not None else 0
         # Ordinary words, as far as one can tell from ids: special tokens are mostly the first ones.
-        ids = (config.vocab_size - 1 - torch.arange(16)).clamp_min(padding + 1).view(2, 8)
+        ids = config.vocab_size - 1 - torch.arange(16) % (config.vocab_size - 1)
+        ids = torch.where(ids == padding, 0, ids).view(2, 8)
         mask = torch.ones_like(ids)
         ids[1, 5:], mask[1, 5:] = padding, 0
         device = self.model.device
