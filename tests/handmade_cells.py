@@ -22,6 +22,8 @@ def make_cell(
     config=None,
     settings=(),
     seconds=10.0,
+    timed=True,
+    machine="this one",
     **numbers,
 ):
     """Every metric is 0.5 but those that are named: ``ece=0.1``, ``misclassification={"auroc": 0.9}``."""
@@ -38,10 +40,10 @@ def make_cell(
         metrics=found | numbers,
         objective={"name": METHODS[method].objective, **dict(settings)},
         config={"model": "minilm", "epochs": 5} if config is None else config,
-        training={"seconds": seconds},
+        training={"seconds": seconds, "work_seconds": seconds} if timed else {"seconds": seconds},
         data=data,
         versions={},
-        machine="this one",
+        machine=machine,
     )
 
 

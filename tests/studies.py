@@ -10,6 +10,6 @@ def lasting(study):
     cells = {}
     for cell in read_cells(study):
         record = asdict(cell)
-        del record["machine"], record["training"]["seconds"]
+        del record["machine"], record["training"]["seconds"], record["training"]["work_seconds"]
         cells[cell.key] = record
     return cells

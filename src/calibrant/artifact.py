@@ -203,6 +203,8 @@ def begin(
     inference: dict[str, Any],
 ) -> Run:
     """A new run, or the one of the same settings and data that is already there."""
+    import torch  # which reading a run does without
+
     fingerprint = config.fingerprint(data=splits.provenance(), objective_settings=objective)
     if (path / RECORD).exists():
         run = Run(path, _read_record(path))
@@ -235,7 +237,8 @@ def begin(
             "data": splits.provenance(),
             "config": config.model_dump(),
             "versions": {name: version(name) for name in PACKAGES},
-            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+            "machine": f"{platform.machine()}, {torch.get_num_threads()} of {os.cpu_count()} cores, "
+            f"Python {platform.python_version()}",
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         },
     )

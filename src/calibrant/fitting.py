@@ -3,7 +3,7 @@
 import logging
 import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -172,12 +172,19 @@ def _finish(
         except UserError as error:  # not worth a training
             logger.warning("%s The run is kept without a calibrator.", error)
     training = run.record["training"] | {
-        "seconds": round(sum(member.record["training"]["seconds"] for member in (run, *others)), 1),
+        **training_times((run, *others)),
         "dev_accuracy": accuracy(probabilities, labels),
         "dev_confidence": float(probabilities.max(axis=1).mean()),
         "dev_nll": negative_log_likelihood(probabilities, labels),
     }
     return run.finish(calibrator=kept, training=training)
+
+
+def training_times(runs: Iterable[artifact.Run]) -> dict[str, float]:
+    """Of all of them together, by the clocks that every one was timed with."""
+    trainings = [run.record["training"] for run in runs]
+    clocks = [clock for clock in ("seconds", "work_seconds") if all(clock in each for each in trainings)]
+    return {clock: round(sum(each[clock] for each in trainings), 1) for clock in clocks}
 
 
 def _train(
@@ -259,7 +266,7 @@ def _train(
         tokenizer,
         {
             "steps": trainer.state.global_step,
-            "seconds": round(watch.elapsed(), 1),
+            **{name: round(seconds, 1) for name, seconds in watch.elapsed().items()},
             "best_epoch": best["epoch"],
             "dev_accuracy": best["eval_accuracy"],
             "dev_confidence": best["eval_confidence"],

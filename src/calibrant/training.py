@@ -14,6 +14,7 @@ from transformers.trainer_callback import ExportableState
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from calibrant.allocator import keep_freed_memory
+from calibrant.clock import work_seconds
 from calibrant.errors import UserError
 from calibrant.models.dropout import use_cheap_dropout
 from calibrant.models.first_token import first_token_only
@@ -162,29 +163,30 @@ class EpochSeededSampler(torch.utils.data.Sampler[int]):
 class Watch(TrainerCallback, ExportableState):  # type: ignore[misc]
     """Tells a ``Progress`` how far training is, and sees to it that a long epoch is checkpointed too.
 
-    It also times the training. Checkpoints hold the time that led to them, so that a resumed training counts
-    all of its steps and each of them once.
+    It also times the training, by the wall's clock and by its own work. Checkpoints hold the time that led to
+    them, so that a resumed training counts all of its steps and each of them once.
     """
 
     def __init__(self, progress: Progress, label: str, seconds_between_checkpoints: float = 300) -> None:
         self.progress, self.label = progress, label
         self.seconds = seconds_between_checkpoints
-        self.saved = self.begun = time.monotonic()
-        self.before = 0.0  # seconds that led to the checkpoint from which training resumed
+        self.saved = time.monotonic()
+        self.begun = _clocks()
+        self.before = dict.fromkeys(self.begun, 0.0)  # what led to the checkpoint from which training resumed
 
-    def elapsed(self) -> float:
+    def elapsed(self) -> dict[str, float]:
         """Seconds of training, those before an interruption included."""
-        return self.before + time.monotonic() - self.begun
+        return {name: self.before[name] + now - self.begun[name] for name, now in _clocks().items()}
 
     def state(self) -> dict[str, Any]:
         """What the Trainer writes into each checkpoint."""
-        return {"args": {}, "attributes": {"seconds": self.elapsed()}}
+        return {"args": {}, "attributes": self.elapsed()}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """At the start, or after a checkpoint was read."""
         if state.global_step:
-            stored = state.stateful_callbacks.get(type(self).__name__, {"attributes": {"seconds": 0.0}})
-            self.before = stored["attributes"]["seconds"]
+            stored = state.stateful_callbacks.get(type(self).__name__, {"attributes": {}})
+            self.before |= stored["attributes"]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """After each optimizer step."""
@@ -195,3 +197,7 @@ class Watch(TrainerCallback, ExportableState):  # type: ignore[misc]
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """After each checkpoint, whoever asked for it."""
         self.saved = time.monotonic()
+
+
+def _clocks() -> dict[str, float]:
+    return {"seconds": time.monotonic(), "work_seconds": work_seconds()}

@@ -212,11 +212,22 @@ def test_reliability_diagram_shows_the_bins_of_the_metric():
     p = np.array([[0.6, 0.4], [0.6, 0.4], [1.0, 0.0]])
     axes = Figure().add_subplot()
     reliability_diagram(axes, p.max(axis=1), [True, False, True])
-    accuracy, gap = axes.containers
+    accuracy, over, under = axes.containers
     assert [bar.get_x() for bar in accuracy] == pytest.approx([8 / 15, 14 / 15])
     assert [bar.get_height() for bar in accuracy] == [0.5, 1.0]
-    assert [bar.get_height() for bar in gap] == pytest.approx([0.1, 0.0])
+    assert [bar.get_height() for bar in over] == pytest.approx([0.1, 0.0])
+    assert [bar.get_height() for bar in under] == [0.0, 0.0]
     assert axes.get_title() == "ECE 6.7%, accuracy 66.7%"
+
+
+def test_under_confidence_is_drawn_from_what_was_said_to_what_was_right():
+    axes = Figure().add_subplot()
+    reliability_diagram(axes, [0.6, 0.6], [True, True])
+    _, over, under = axes.containers
+    assert (over[0].get_height(), under[0].get_y()) == (0.0, 0.6)
+    assert under[0].get_height() == pytest.approx(0.4)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["accuracy", "over-confident by", "under-confident by"]
 
 
 def test_a_model_without_labels_has_no_place_on_the_page(tmp_path):

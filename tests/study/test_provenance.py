@@ -94,9 +94,23 @@ def test_seeds_of_different_hyper_parameters_are_said_to_be_mixed():
 def test_ensembles_that_share_members():
     said = (
         "20ng-15: deep-ensemble of neighbouring seeds share members, so that its seeds differ by less than "
-        "those of other rows, and its standard deviation is too small."
+        "those of other rows, its standard deviation is too small, and it is never bold."
     )
     assert notes([make_cell("deep-ensemble", seed) for seed in (0, 4)])[1:] == [said]
     assert notes([make_cell("deep-ensemble", seed) for seed in (0, 5)])[1:] == []
     apart = [make_cell("deep-ensemble", 0), make_cell("deep-ensemble", 1, dataset="20ng"), make_cell(seed=1)]
     assert sharing_members(apart) == []
+
+
+def test_cells_of_different_machines_are_told_apart():
+    cells = [make_cell("bert"), make_cell("vat", machine="another"), make_cell("vat", dataset="20ng")]
+    assert [note for note in notes(cells) if "measured on" in note] == [
+        "20ng-15 (NOT the same for every cell; here bert): measured on this one.",
+        "20ng-15 (NOT the same for every cell; here vat): measured on another.",
+    ]
+
+
+def test_what_a_whole_text_is():
+    (about,) = notes([make_cell(dataset="yahoo")])
+    assert "239 words a text" in about
+    assert "A text as published is a question's title, content and best answer." in about

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -48,6 +49,9 @@ def test_latex(table):
     assert r"\caption{ECE $\pm$}" in text
     assert rf"{{\footnotesize {escaped}\par}}" in text
     assert text.isascii()
+    assert text.count("{") == text.count("}")
+    two_lines = replace(table, columns=(Column("misclassified: AUROC, %", True, 2), PLAIN, COUNT))
+    assert r" & \shortstack[r]{misclassified:\\AUROC, \%} & NLL" in latex([two_lines])
     for name in ("table*", "tabular"):
         assert text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}") == 1
 

@@ -13,11 +13,11 @@ from calibrant.data.smoke import GeneratedSource
 from calibrant.errors import Diverged, UserError
 from calibrant.methods import METHODS
 from calibrant.objectives import objectives
-from calibrant.study import search
+from calibrant.study import run, search
 from calibrant.study.cells import Key, read_cell
 from calibrant.study.outlook import outlook
 from calibrant.study.plan import plan, request
-from calibrant.study.presets import GRIDS, PRESETS
+from calibrant.study.presets import GRIDS, PARAMETERS, PRESETS
 from calibrant.study.run import run_study
 from calibrant.study.search import Search, read_chosen, without_loss
 
@@ -170,7 +170,13 @@ def test_one_dataset_chooses_for_all_or_each_for_itself(tmp_path, monkeypatch):
     (tmp_path / "cells" / "smoke" / "mixup" / "seed-0.json").write_text("{}")
     with pytest.raises(UserError, match="cells/smoke/mixup holds test results"):
         Search(tmp_path, one).check()
-    Search(tmp_path, replace(each, datasets=("banking77",))).check()
+    banking = replace(each, datasets=("banking77",))
+    Search(tmp_path, banking).check()
+    # and so do those of a point of the grid, from the parameter study
+    (tmp_path / "cells" / "banking77" / "mixup,alpha=0.1").mkdir(parents=True)
+    (tmp_path / "cells" / "banking77" / "mixup,alpha=0.1" / "seed-0.json").write_text("{}")
+    with pytest.raises(UserError, match=r"cells/banking77/mixup,alpha=0\.1 holds test results"):
+        Search(tmp_path, banking).check()
 
 
 @pytest.fixture
@@ -227,6 +233,20 @@ def test_what_lost_is_dropped_as_soon_as_its_grid_is_looked_at(tmp_path, looks):
         "label-smoothing": {"smoothing": 0.05},
         "vat": {"epsilon": 1e-5},
     }
+
+
+def test_points_that_are_asked_for_as_cells_too_are_not_dropped(tmp_path, looks, monkeypatch):
+    monkeypatch.setitem(GRIDS, "manifold-smoothing", {"delta_off": PARAMETERS["delta_off"]})
+    trained = []
+    monkeypatch.setattr(
+        run,
+        "measure_job",
+        lambda study, job, progress: trained.append(job.trainings[0].folder(study).exists()),
+    )
+    asked = asking("search", "parameters", methods=["manifold-smoothing"], seeds=[0])
+    run_study(tmp_path / "study", asked, drop_runs=True)
+    assert (len(trained), sum(trained)) == (5 + 4 + 4, 5)
+    assert list((tmp_path / "study" / "runs").iterdir()) == []
 
 
 def test_a_point_that_diverges_is_left_out_of_the_choice(tmp_path, looks):

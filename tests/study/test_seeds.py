@@ -50,9 +50,15 @@ def test_pairs_tell_what_spreads_hide():
         {"alone": {0: 0.1, 1: 0.1}},
         {"one seed": {0: 0.1}, "other": {0: 0.9}},
         {"seeds of its own": {0: 0.1, 1: 0.1}, "other": {2: 0.9, 3: 0.9}},
+        {"worse where both are": {0: 0.5, 1: 0.5, 2: 0.0, 3: 0.0, 4: 0.0}, "other": {0: 0.3, 1: 0.31}},
+        {
+            "best on average": {0: 0.10, 1: 0.101, 2: 0.10},
+            "second, surely": {0: 0.12, 1: 0.12, 2: 0.121},
+            "third, and often better": {0: 0.05, 1: 0.05, 2: 0.30},
+        },
         {"same": {0: 0.1, 1: 0.2}, "again": {0: 0.1, 1: 0.2}, "far": {0: 0.8, 1: 0.9}},
     ],
-    ids=["nothing", "one row", "one seed", "no common seeds", "equal"],
+    ids=["nothing", "one row", "one seed", "no common seeds", "other seeds", "a noisy third", "equal"],
 )
 def test_no_winner(rows):
     assert clear_winner(rows, higher_is_better=False) is None

@@ -173,3 +173,18 @@ def test_ensembles_that_share_members_are_not_compared():
         "deep-ensemble of neighbouring seeds share members, and seeds that are not independent show nothing; "
         "name another with --method."
     )
+
+
+def test_only_those_with_too_few_seeds_are_out_of_reach():
+    cells = (
+        series("manifold-smoothing", NINE) + series("bert", shifted(0.2)) + series("vat", shifted(0.3)[:1])
+    )
+    said = remarks(compare(cells), 0.05)[-1]
+    assert said.startswith("20ng-15 (vat): 1 seed cannot show a difference at level 0.05 in 2 comparisons")
+
+
+def test_differences_that_are_equal_but_for_rounding_are_ties():
+    d = [0.7845 - 0.7820, 0.7800 - 0.7775, 0.7525 - 0.7500, 0.0025, 0.0025, 0.7500 - 0.7525]
+    assert len(set(map(abs, d))) > 1
+    found = signed_rank(d)
+    assert (found.p, found.effect) == (pytest.approx(14 / 64), pytest.approx(4 / 6))

@@ -40,7 +40,7 @@ def test_mean_and_deviation_stand_beside_the_papers_value():
 
 
 def test_the_best_is_marked_by_the_metrics_direction():
-    cells = series("bert", [0.10, 0.11, 0.10]) + series("vat", [0.30, 0.31, 0.30])
+    cells = series("bert", [0.10, 0.11, 0.10]) + series("vat", [0.19, 0.20, 0.19])
     cells = [replace(c, metrics=c.metrics | {"accuracy": c.metrics["ece"]}) for c in cells]
     for table, best in zip(ece(cells), ("bert", "vat"), strict=True):
         marked = [row.title for row in table.rows for e in row.entries if e.best]
@@ -53,6 +53,23 @@ def test_nothing_is_marked_within_noise_or_with_one_seed():
         series("bert", [0.10]) + series("vat", [0.90]),
     ):
         assert not any(e.best for table in ece(cells) for row in table.rows for e in row.entries)
+
+
+def test_what_learnt_nothing_is_never_bold():
+    cells = series("bert", [0.10, 0.11, 0.10], accuracy=0.8) + series("vat", [0.2, 0.21, 0.2], accuracy=0.4)
+    lost = series("manifold-mixup", [0.01, 0.01, 0.011], accuracy=0.39)
+    table, _ = ece(cells + lost)
+    assert [row.title for row in table.rows for e in row.entries if e.best] == ["bert"]
+    assert (
+        table.notes[-1] == "20ng-15: less than half of the best accuracy, and so never bold: manifold-mixup."
+    )
+
+
+def test_seeds_that_share_members_are_never_bold():
+    cells = series("bert", [0.10, 0.11, 0.10]) + series("vat", [0.2, 0.21, 0.2])
+    for ensemble, best in ((0.05, []), (0.15, ["bert"])):
+        table, _ = ece(cells + series("deep-ensemble", [ensemble] * 3))
+        assert [row.title for row in table.rows for e in row.entries if e.best] == best
 
 
 def test_methods_that_the_paper_has_not_are_rows_once_measured():
@@ -164,3 +181,14 @@ def test_dataset_sizes_are_those_of_the_main_cells():
 def test_a_training_too_short_to_be_timed_has_no_relative_cost():
     (table,) = more([make_cell("bert", seconds=0.0), make_cell("vat", seconds=3.0)])
     assert entry(table, "vat", "training time, bert = 1").mean is None
+
+
+def test_cost_is_of_the_work_where_all_cells_have_it():
+    cells = [make_cell("bert", seconds=2.0), make_cell("vat", seconds=6.0)]
+    busy = [replace(cell, training=cell.training | {"seconds": 100.0}) for cell in cells]
+    (table,) = more(busy)
+    assert entry(table, "vat", "training time, bert = 1").mean == 3.0
+    assert not any("the wall's clock" in note for note in table.notes)
+    (table,) = more([busy[0], make_cell("vat", seconds=6.0, timed=False)])
+    assert entry(table, "vat", "training time, bert = 1").mean == 0.06
+    assert table.notes[-1].startswith("20ng-15: training time by the wall's clock")

@@ -22,6 +22,7 @@ class Dataset:
     classes: tuple[str, ...] | None = None  # keep only these; None keeps all
     ood: str | None = None  # the dataset whose test split is another world to this one
     sizes: Mapping[str, int] = field(default_factory=dict)  # of a split; drawn where a source has more
+    text: str | None = None  # what one is, where people also cut it to a part and call that the dataset
     test_share: float | None = None  # of a dataset that is published in one piece; cut, where it is so here
 
     def read(self, split: str, source: str | None = None) -> Texts:

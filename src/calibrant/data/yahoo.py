@@ -18,6 +18,7 @@ _TOPICS = (  # in the order of their ids: the first 8 are the familiar ones
 )
 _CITATION = "Zhang et al. (2015), Character-level Convolutional Networks for Text Classification"
 _LICENCE = "research use, as its publisher states"
+_TEXT = "a question's title, content and best answer"
 _SOURCES = (
     FolderSource("yahoo", (ClassFirst(3, _TOPICS), named_columns)),
     HubSource(
@@ -36,6 +37,7 @@ YAHOO = Dataset(
     classes=_TOPICS,
     ood="yelp",
     sizes={"train": 25_000, "test": 60_000},
+    text=_TEXT,
 )
 YAHOO_8 = Dataset(
     "yahoo-8",
@@ -45,5 +47,8 @@ YAHOO_8 = Dataset(
     classes=_TOPICS[:8],
     ood="yahoo-2",
     sizes={"train": 20_000, "test": 48_000},
+    text=_TEXT,
 )
-YAHOO_2 = Dataset("yahoo-2", _CITATION, _LICENCE, _SOURCES, classes=_TOPICS[8:], sizes={"test": 12_000})
+YAHOO_2 = Dataset(
+    "yahoo-2", _CITATION, _LICENCE, _SOURCES, classes=_TOPICS[8:], sizes={"test": 12_000}, text=_TEXT
+)

@@ -40,9 +40,12 @@ def reliability_diagram(axes: Axes, confidence: ArrayLike, correct: ArrayLike, b
     left, width = r.edges[:-1][filled], np.diff(r.edges)[filled]
     hit, said = r.accuracy[filled], r.confidence[filled]
     axes.bar(left, hit, width, align="edge", color=ACCENT, edgecolor="none", label="accuracy")
-    axes.bar(
-        left, said - hit, width, bottom=hit, align="edge", color=GAP, alpha=0.4, label="gap to confidence"
-    )
+    for low, high, colour, label in (
+        (hit, said, GAP, "over-confident by"),
+        (said, hit, FAINT, "under-confident by"),
+    ):
+        gap = np.maximum(high - low, 0)
+        axes.bar(left, gap, width, bottom=low, align="edge", color=colour, alpha=0.6, label=label)
     axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1)
     right = np.asarray(correct).mean()
     dress(axes, "confidence", "accuracy", title=f"ECE {r.ece:.1%}, accuracy {right:.1%}")

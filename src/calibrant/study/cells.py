@@ -68,7 +68,7 @@ class Cell:
     metrics: dict[str, Any]  # what ``evaluate`` returned
     objective: dict[str, Any]  # name and hyper-parameters
     config: dict[str, Any]  # of the training run
-    training: dict[str, Any]  # seconds, steps, and what was seen on dev
+    training: dict[str, Any]  # seconds by two clocks, steps, and what was seen on dev
     data: dict[str, Any]  # train, dev, test and ood: n, source, fingerprint
     versions: dict[str, str]
     machine: str

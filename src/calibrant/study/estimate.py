@@ -13,7 +13,6 @@ import os
 import platform
 import random
 import statistics
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,10 +20,12 @@ from pathlib import Path
 import torch
 
 from calibrant.atomic import write_json
+from calibrant.clock import work_seconds
 from calibrant.config import RunConfig
 from calibrant.fitting import load_splits
 from calibrant.methods import METHODS
 from calibrant.study.plan import Job, Planned, Training
+from calibrant.study.published import published_sizes
 from calibrant.types import Progress
 
 STEPS = 4  # timed, after one that is not
@@ -62,13 +63,18 @@ def training_seconds(training: Training, times: Times) -> float:
 
 
 def cell_seconds(cell: Planned, times: Times) -> float:
-    """To ask a trained model; where test texts are not capped, as many are assumed as there are of dev.
+    """To ask a trained model.
 
-    They are not counted: nothing may read them before hyper-parameters are chosen.
+    Test texts are not counted, since nothing may read them before hyper-parameters are chosen: where they are
+    not capped, as many are assumed as the paper has, or as there are of dev.
     """
-    held_out = times.dev if cell.max_test_samples is None else cell.max_test_samples
+    held_out = 2 * times.dev
+    if cell.max_test_samples is not None:
+        held_out = 2 * cell.max_test_samples
+    elif (paper := published_sizes().get(cell.key.dataset)) is not None:
+        held_out = paper.test + paper.ood
     passes = getattr(cell.inference, "passes", cell.inference.members)
-    return float(passes * (times.dev + 2 * held_out) * times.text)
+    return float(passes * (times.dev + held_out) * times.text)
 
 
 def measured_times(
@@ -120,21 +126,16 @@ def _measure(config: RunConfig, progress: Progress) -> Times:
         ids, mask = pad(rows[number * config.batch_size :][: config.batch_size], tokenizer.pad_token_id)
         batch = Batch(ids.to(device), mask.to(device), torch.zeros(len(ids), dtype=torch.long, device=device))
         model.train()
-        started = _clock()
+        started = work_seconds()
         loss = CrossEntropy().loss(split, batch).total
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad()
         loss.item()  # waits for the device
-        steps.append(_clock() - started)
-        started = _clock()
+        steps.append(work_seconds() - started)
+        started = work_seconds()
         with torch.inference_mode():
             SinglePass().logits([model], batch.input_ids, batch.attention_mask).cpu()
-        predictions.append((_clock() - started) / len(ids))
+        predictions.append((work_seconds() - started) / len(ids))
         progress(f"time steps of {config.model} on {config.dataset}", len(steps), 1 + STEPS)
     return Times(statistics.median(steps[1:]), statistics.median(predictions[1:]), len(splits.dev))
-
-
-def _clock() -> float:
-    """Seconds, with the time left out in which others have the CPU."""
-    return time.perf_counter() if torch.cuda.is_available() else time.process_time() / torch.get_num_threads()

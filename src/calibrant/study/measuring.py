@@ -12,7 +12,7 @@ from calibrant.artifact import Run
 from calibrant.data import datasets
 from calibrant.data.splits import draw, warn_of_overlap
 from calibrant.evaluation import evaluate
-from calibrant.fitting import fit, load_splits
+from calibrant.fitting import fit, load_splits, training_times
 from calibrant.metrics import accuracy, expected_calibration_error, negative_log_likelihood
 from calibrant.prediction import Classifier
 from calibrant.registry import pick
@@ -82,7 +82,7 @@ def _measure(
         objective=record["objective"],
         config=record["config"],
         training={
-            "seconds": round(sum(run.record["training"]["seconds"] for run in runs), 1),
+            **training_times(runs),
             "steps": sum(run.record["training"]["steps"] for run in runs),
             "best_epoch": record["training"]["best_epoch"],
             **dev_figures(on_dev, labels),

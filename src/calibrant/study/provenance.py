@@ -5,6 +5,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+from calibrant.data import datasets
 from calibrant.data.orange import ORANGE
 from calibrant.inference.ensemble import DeepEnsemble
 from calibrant.methods import METHODS
@@ -34,7 +35,8 @@ def notes(cells: Sequence[Cell]) -> list[str]:
     For each dataset, its texts and the settings of training, which every cell should have had alike; then
     what was not as ever: hyper-parameters, and seeds that are not independent.
     """
-    return [*_on_data(cells), *_on_hyper_parameters(cells), *_on_ensembles(cells)]
+    about = (_on_data, _on_machines, _on_hyper_parameters, _on_ensembles, _on_hopeless)
+    return [note for notes_of in about for note in notes_of(cells)]
 
 
 def _on_data(cells: Iterable[Cell]) -> list[str]:
@@ -48,6 +50,20 @@ def _on_data(cells: Iterable[Cell]) -> list[str]:
         f"{dataset}{_only(group) if dataset in several else ''}: {max(map(_data, group), key=len)}"
         f"{_settings(group[0])}"
         for (dataset, _), group in groups.items()
+    ]
+
+
+def _on_machines(cells: Iterable[Cell]) -> list[str]:
+    """Nothing, where all cells of a dataset were measured on one machine with the same versions."""
+    groups: dict[str, dict[str, list[Cell]]] = {}
+    for cell in cells:
+        used = ", ".join([cell.machine, *(f"{name} {version}" for name, version in cell.versions.items())])
+        groups.setdefault(cell.key.dataset, {}).setdefault(used, []).append(cell)
+    return [
+        f"{dataset}{_only(group)}: measured on {used}."
+        for dataset, by_use in groups.items()
+        if len(by_use) > 1
+        for used, group in by_use.items()
     ]
 
 
@@ -83,7 +99,7 @@ def _on_ensembles(cells: Iterable[Cell]) -> list[str]:
     found = dict.fromkeys((cell.key.dataset, cell.key.method) for cell in sharing_members(cells))
     return [
         f"{dataset}: {method} of neighbouring seeds share members, so that its seeds differ by less than "
-        "those of other rows, and its standard deviation is too small."
+        "those of other rows, its standard deviation is too small, and it is never bold."
         for dataset, method in found
     ]
 
@@ -103,6 +119,32 @@ def sharing_members(cells: Iterable[Cell]) -> list[Cell]:
             for other in ensembles
         )
     ]
+
+
+def _on_hopeless(cells: Iterable[Cell]) -> list[str]:
+    found: dict[str, dict[str, None]] = {}
+    for cell in hopeless(cells):
+        found.setdefault(cell.key.dataset, {})[_row(cell)] = None
+    return [
+        f"{dataset}: less than half of the best accuracy, and so never bold: {', '.join(rows)}."
+        for dataset, rows in found.items()
+    ]
+
+
+def hopeless(cells: Iterable[Cell]) -> list[Cell]:
+    """Cells of rows with less than half of the best mean accuracy on their dataset.
+
+    Such a model has learnt next to nothing; if it knows, it is well calibrated, and of no use.
+    """
+    rows: dict[str, dict[str, list[Cell]]] = {}
+    for cell in cells:
+        rows.setdefault(cell.key.dataset, {}).setdefault(_row(cell), []).append(cell)
+    found = []
+    for by_row in rows.values():
+        accuracy = {row: fmean(cell.metrics["accuracy"] for cell in of) for row, of in by_row.items()}
+        low = [row for row in by_row if accuracy[row] < max(accuracy.values()) / 2]
+        found += [cell for row in low for cell in by_row[row]]
+    return found
 
 
 def _data(cell: Cell) -> str:
@@ -126,7 +168,9 @@ def _data(cell: Cell) -> str:
     orange = (
         f" {ORANGE}: lower-cased, without punctuation, digits or headers." if str(ORANGE) in sources else ""
     )
-    return f"{'; '.join(parts)}.{new}{orange}"
+    declared = datasets().get(cell.key.dataset)
+    whole = "" if declared is None or declared.text is None else f" A text as published is {declared.text}."
+    return f"{'; '.join(parts)}.{new}{whole}{orange}"
 
 
 def _settings(cell: Cell) -> str:

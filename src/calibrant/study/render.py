@@ -83,7 +83,7 @@ def markdown(tables: Sequence[Table]) -> str:
 
 
 def latex(tables: Sequence[Table]) -> str:
-    """Tables for a document that uses the package booktabs."""
+    """Tables for a document that uses the packages booktabs and graphicx, as wide as its page."""
 
     def cell(entry: Entry, column: Column) -> str:
         here = measured(entry, column).translate(_LATEX)
@@ -92,18 +92,24 @@ def latex(tables: Sequence[Table]) -> str:
     def line(first: str, cells: Sequence[str]) -> str:
         return rf"{' & '.join([first.translate(_LATEX), *cells])} \\"
 
+    def heading(title: str) -> str:
+        # "misclassified: AUROC, %" takes two lines.
+        first, colon, rest = title.translate(_LATEX).partition(": ")
+        return rf"\shortstack[r]{{{first}:\\{rest}}}" if colon else first
+
     lines = []
     for table in tables:
         lines += [
             *(r"\begin{table*}", r"\centering\small"),
             rf"\caption{{{table.title.translate(_LATEX)}}}",
             rf"\label{{table:{table.name}}}",
+            r"\resizebox{\textwidth}{!}{%",
             rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
             r"\toprule",
-            line("", [column.title.translate(_LATEX) for column in table.columns]),
+            line("", [heading(column.title) for column in table.columns]),
             r"\midrule",
             *(line(row.title, _cells(cell, table, row)) for row in table.rows),
-            *(r"\bottomrule", r"\end{tabular}", r"\end{table*}", ""),
+            *(r"\bottomrule", r"\end{tabular}}", r"\end{table*}", ""),
         ]
     lines += [rf"\noindent{{\footnotesize {note.translate(_LATEX)}\par}}" for note in _notes(tables)]
     return "\n".join(lines) + "\n"

@@ -83,6 +83,10 @@ def run_study(
             if drop_runs and not needed[fingerprint]:
                 shutil.rmtree(study / "runs" / fingerprint, ignore_errors=True)
 
+    # Points of a grid can be cells that are asked for whatever is chosen, those of the parameter study.
+    before = plan(asked, settings(read_chosen(study))) if search.grids else []
+    needed.update(training.fingerprint for cell in before for training in cell.trainings)
+
     def looked(job: Job) -> None:
         drop(training.fingerprint for training in search.choose())
 
@@ -101,6 +105,7 @@ def run_study(
     for dataset in dict.fromkeys(cell.key.dataset for cell in todo):
         held_out(dataset, asked.preset.max_test_samples)  # what is missing is told before hours of training
     both = waves(todo)
+    needed.clear()
     needed.update(t.fingerprint for wave in both for job in wave for t in job.trainings)
 
     def measured(job: Job) -> None:

@@ -77,7 +77,8 @@ class Search:
             )
         for dataset, method in self.grids:
             using = (dataset,) if self.asked.search_dataset is None else self.asked.preset.datasets
-            for measured in with_results(self.study, using, (method,)):
+            # What was measured with other hyper-parameters (`--parts parameters`) tells of the points, too.
+            for measured in with_results(self.study, using, (method, f"{method},*")):
                 raise UserError(
                     f"{measured} holds test results, and hyper-parameters are chosen before those are "
                     "known; leave out the part `search`, remove that folder, or give another --out."
@@ -207,9 +208,10 @@ def look_at_dev(study: Path, job: Job, progress: Progress) -> None:
 
 
 def with_results(study: Path, datasets: Iterable[str], methods: Iterable[str]) -> list[Path]:
-    """The folders of these methods, with the hyper-parameters that are theirs, that hold cells."""
-    folders = [study / "cells" / dataset / method for dataset, method in product(datasets, methods)]
-    return [folder for folder in folders if any(folder.glob("seed-*.json"))]
+    """The folders that hold cells, of methods (or patterns, ``vat,*`` for variants) on these datasets."""
+    wanted = product(datasets, methods)
+    folders = [f for dataset, method in wanted for f in (study / "cells" / dataset).glob(method)]
+    return sorted(folder for folder in folders if any(folder.glob("seed-*.json")))
 
 
 def looked_at(study: Path) -> list[str]:

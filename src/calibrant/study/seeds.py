@@ -11,8 +11,8 @@ Series = Mapping[int, float]
 
 CONFIDENCE = 0.95
 RULE = (
-    "Bold: the best mean of the column, where the 95 % t interval of its difference to the second best, "
-    "paired over the seeds that both have, leaves 0 out; with one seed nothing is bold."
+    "Bold: the best mean of the column, where the 95 % t intervals of its differences to every other row, "
+    "paired over the seeds that both have, leave 0 out; with one seed nothing is bold."
 )
 
 
@@ -32,18 +32,21 @@ def mean_and_std(series: Series) -> tuple[float, float | None]:
 
 
 def clear_winner(rows: Mapping[str, Series], higher_is_better: bool) -> str | None:
-    """The row with the best mean, if |d̄| > t_{n−1} · s_d / √n against the second best; else None.
+    """The row with the best mean, if it is better than each of the others by more than noise; else None.
+
+    Better by more than noise: d̄ > t_{n−1} · s_d / √n, with d the differences in the good direction.
 
     >>> clear_winner({"a": {0: 0.1, 1: 0.1, 2: 0.2}, "b": {0: 0.4, 1: 0.5, 2: 0.5}}, higher_is_better=False)
     'a'
     """
-    ordered = sorted(rows, key=lambda row: fmean(rows[row].values()), reverse=higher_is_better)
-    if len(ordered) < 2:
+    if len(rows) < 2:
         return None
-    best, second = ordered[:2]
-    d = differences(rows[best], rows[second])
-    n = len(d)
-    if n < 2:
-        return None
-    margin = student.ppf((1 + CONFIDENCE) / 2, n - 1) * stdev(d) / sqrt(n)
-    return best if abs(fmean(d)) > margin else None
+    sign = 1 if higher_is_better else -1
+    best = max(rows, key=lambda row: sign * fmean(rows[row].values()))
+
+    def beats(other: Series) -> bool:
+        d = [sign * value for value in differences(rows[best], other)]
+        n = len(d)
+        return n > 1 and fmean(d) > student.ppf((1 + CONFIDENCE) / 2, n - 1) * stdev(d) / sqrt(n)
+
+    return best if all(beats(rows[other]) for other in rows if other != best) else None

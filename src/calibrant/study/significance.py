@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, log2
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.stats import rankdata
@@ -61,7 +61,8 @@ def signed_rank(values: Sequence[float]) -> SignedRank:
     >>> signed_rank([0.1, 0.2, 0.3, 0.4, 0.5]).p
     0.0625
     """
-    d = np.array([value for value in values if value != 0])
+    d = np.round(values, 12)  # differences of accuracies that are equal, but for their last bits, are ties
+    d = d[d != 0]
     zeros = len(values) - len(d)
     if not len(d):
         return SignedRank(p=1.0, effect=0.0, zeros=zeros)
@@ -167,11 +168,13 @@ def remarks(comparisons: Sequence[Comparison], level: float) -> list[str]:
         said.append(f"{zeros} differences are exactly 0 and were left out, as Wilcoxon did.")
     for dataset in dict.fromkeys(c.dataset for c in comparisons if c.verdict == "out of reach"):
         here = [c for c in comparisons if c.dataset == dataset]
+        short = [c for c in here if c.verdict == "out of reach"]
+        which = "" if len(short) == len(here) else f" ({', '.join(c.other for c in short)})"
         needed = ceil(log2(2 * len(here) / level))
         said.append(
-            f"{dataset}: {_span([c.seeds for c in here])} seeds cannot show a difference at level {level:g} "
-            f"in {len(here)} comparisons, whatever they measure (p ≥ {min(c.p_least for c in here):.2g} "
-            f"after correction); {needed} seeds can."
+            f"{dataset}{which}: {_span([c.seeds for c in short])} cannot show a difference at level "
+            f"{level:g} in {len(here)} comparisons, whatever they measure "
+            f"(p ≥ {min(c.p_least for c in short):.2g} after correction); {needed} seeds can."
         )
     return said
 
@@ -180,6 +183,6 @@ def _least(seeds: int) -> float:
     return float(2 / 2**seeds)
 
 
-def _span(values: Sequence[Any]) -> str:
-    low, high = min(values), max(values)
-    return f"{low}" if low == high else f"{low} to {high}"
+def _span(seeds: Sequence[int]) -> str:
+    low, high = min(seeds), max(seeds)
+    return f"{low} seed{'s' if low > 1 else ''}" if low == high else f"{low} to {high} seeds"

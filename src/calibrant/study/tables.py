@@ -10,7 +10,7 @@ from calibrant.data import datasets
 from calibrant.methods import METHODS
 from calibrant.study.cells import Cell
 from calibrant.study.measures import DETECTIONS, Measure, measures
-from calibrant.study.provenance import PARTS, notes
+from calibrant.study.provenance import PARTS, hopeless, notes, sharing_members
 from calibrant.study.published import published, published_sizes
 from calibrant.study.seeds import RULE, Series, clear_winner, mean_and_std
 
@@ -101,7 +101,11 @@ def more(cells: Sequence[Cell]) -> list[Table]:
         there = {cell.key.method for cell in _main(cells) if cell.key.dataset == dataset}
         rows = {method: (method, "") for method in METHODS if method in there}
         columns = [(dataset, measure) for measure in shown]
-        tables.append(_measured(costed, f"more-{dataset}", f"More on {dataset}", rows, columns))
+        table = _measured(costed, f"more-{dataset}", f"More on {dataset}", rows, columns)
+        if _clock(cells, dataset) == "seconds":
+            told = f"{dataset}: training time by the wall's clock, with what else the machine did meanwhile."
+            table = replace(table, notes=(*table.notes, told))
+        tables.append(table)
     return tables
 
 
@@ -152,8 +156,7 @@ def _measured(
     used = [
         cell
         for cell in cells
-        if (cell.key.method, cell.key.variant) in rows.values()
-        and cell.key.dataset in {dataset for dataset, _ in columns}
+        if _which(cell) in rows.values() and cell.key.dataset in {dataset for dataset, _ in columns}
     ]
     return Table(
         name,
@@ -171,13 +174,22 @@ def _column(
     measured = {row: series for row, series in found.items() if series}
     winner = None
     if measure.higher_is_better is not None:
-        winner = clear_winner(measured, measure.higher_is_better)
+        here = [cell for cell in cells if cell.key.dataset == dataset]
+        of_no_use = {_which(cell) for cell in hopeless(here)}
+        beside = {row: series for row, series in measured.items() if rows[row] not in of_no_use}
+        winner = clear_winner(beside, measure.higher_is_better)
+        if winner is not None and rows[winner] in {_which(cell) for cell in sharing_members(here)}:
+            winner = None
     entries = {}
     for row, which in rows.items():
         mean, std = mean_and_std(measured[row]) if row in measured else (None, None)
         printed = published().get((measure.name, dataset, *which))
         entries[row] = Entry(mean, std, len(found[row]), printed, best=row == winner)
     return entries
+
+
+def _which(cell: Cell) -> Which:
+    return cell.key.method, cell.key.variant
 
 
 def _series(cells: Sequence[Cell], dataset: str, method: str, variant: str, measure: Measure) -> Series:
@@ -192,17 +204,20 @@ def _series(cells: Sequence[Cell], dataset: str, method: str, variant: str, meas
 
 def _with_cost(cells: Sequence[Cell]) -> list[Cell]:
     """Cells that also hold their training time relative to plain fine-tuning with the same data and seed."""
-    plain = {
-        (cell.key.dataset, cell.key.seed): cell.training["seconds"]
-        for cell in _main(cells)
-        if cell.key.method == PLAIN and cell.training["seconds"] > 0  # too short to be timed
-    }
-    return [
-        replace(cell, metrics=cell.metrics | {COST.name: cell.training["seconds"] / plain[place]})
-        if (place := (cell.key.dataset, cell.key.seed)) in plain
-        else cell
-        for cell in cells
-    ]
+    clocks = {dataset: _clock(cells, dataset) for dataset in {cell.key.dataset for cell in cells}}
+    seconds = {cell.key: cell.training[clocks[cell.key.dataset]] for cell in cells}
+    costed = []
+    for cell in cells:
+        plain = seconds.get(replace(cell.key, method=PLAIN, variant=""))
+        cost = {COST.name: seconds[cell.key] / plain} if plain else {}  # 0: too short to be timed
+        costed.append(replace(cell, metrics=cell.metrics | cost))
+    return costed
+
+
+def _clock(cells: Iterable[Cell], dataset: str) -> str:
+    """That of the work done, where all cells have it; else the wall's, which runs on while others work."""
+    worked = all("work_seconds" in cell.training for cell in cells if cell.key.dataset == dataset)
+    return "work_seconds" if worked else "seconds"
 
 
 def _main(cells: Iterable[Cell]) -> list[Cell]:

@@ -24,3 +24,10 @@ def test_seeds(make):
     smoothed = [make(method="manifold-smoothing", seed=seed)[0] for seed in (2, 10)]
     assert seeds(bert + smoothed) == "Seeds 2, 10"
     assert seeds([*bert, *smoothed[:1]]) == "bert: seeds 2, 10; manifold-smoothing: seed 2"
+
+
+def test_hyper_parameters_that_are_not_the_defaults_are_said(make):
+    cell, _ = make(method="manifold-smoothing")
+    tuned = replace(cell, objective=cell.objective | {"delta_off": 0.005})
+    assert " manifold-smoothing with delta_off=0.005. Seed 0." in about([tuned], None)
+    assert "with delta" not in about([cell], None)

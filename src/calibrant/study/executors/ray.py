@@ -19,8 +19,9 @@ RETRIES = 5
 class Ray(Executor):
     """A cluster at ``address``, or one of this machine's cores that ends with the study.
 
-    Each job takes ``threads`` cores, one by default. The workers of a cluster need calibrant installed, the
-    same ``$CALIBRANT_DATA``, and the study's folder at the same path, on a file system that they share.
+    Each job takes ``threads`` cores, one by default, and a GPU where the cluster has any. The workers of a
+    cluster need calibrant installed, the same ``$CALIBRANT_DATA``, and the study's folder at the same path,
+    on a file system that they share.
     """
 
     name: ClassVar[str] = "ray"
@@ -62,7 +63,9 @@ class Ray(Executor):
                     f"--threads {threads}: a training runs on one machine, and the largest of the Ray "
                     f"cluster has {most:.0f} cores; ask for fewer."
                 )
-            remote = ray.remote(num_cpus=threads, max_retries=RETRIES)(_on_a_worker)
+            # One each where there are any: without asking, all jobs see all of them, or none.
+            gpus = int(any(node["Resources"].get("GPU", 0) for node in ray.nodes() if node["Alive"]))
+            remote = ray.remote(num_cpus=threads, num_gpus=gpus, max_retries=RETRIES)(_on_a_worker)
             running = {remote.remote(work, job, threads): job for job in jobs}
             while running:
                 (done,), _ = ray.wait(list(running), num_returns=1)

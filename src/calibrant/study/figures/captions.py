@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.study.cells import Cell
+from calibrant.study.defaults import beside_defaults
 
 
 def encoder(cell: Cell) -> str:
@@ -13,11 +14,17 @@ def encoder(cell: Cell) -> str:
 
 
 def about(cells: Sequence[Cell], preset: str | None) -> str:
-    """Sentences on the texts, settings and seeds of these cells, which are of one dataset."""
+    """Sentences on the texts, settings, hyper-parameters and seeds of these cells of one dataset."""
     texts = "; or ".join(_distinct(_texts(cell.data) for cell in cells))
     settings = "; ".join(_distinct(_settings(cell.config) for cell in cells))
     named = "" if preset is None else f" ({preset})"
-    return f"{cells[0].key.dataset}: {texts}. Settings{named}: {settings}. {seeds(cells)}."
+    others = _distinct(
+        f"{cell.key.method} with {hyper_parameters}"
+        for cell in cells
+        if not cell.key.variant and (hyper_parameters := beside_defaults(cell.objective))
+    )
+    beside = f" {'; '.join(others)}." if others else ""
+    return f"{cells[0].key.dataset}: {texts}. Settings{named}: {settings}.{beside} {seeds(cells)}."
 
 
 def seeds(cells: Iterable[Cell]) -> str:

@@ -44,7 +44,8 @@ def draw(cells: DatasetCells) -> Drawing:
         dress(axes, "threshold τ", "F1", title=f"finding {title} text")
         axes.set_xlim(0, 1)
         axes.set_ylim(bottom=0)
-    figure.suptitle(f"{cells.dataset}, mean over seeds", color=INK, fontsize=11)
+    several = any(len(by_seed) > 1 for by_seed in measured.values())
+    figure.suptitle(f"{cells.dataset}{', mean over seeds' if several else ''}", color=INK, fontsize=11)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     below = {"ncols": 4, "frameon": False, "fontsize": 8, "labelcolor": INK}
     figure.legend(handles, labels, loc="outside lower center", **below)

@@ -18,12 +18,12 @@ def draw(cells: DatasetCells) -> Drawing:
     top = 1.05 * max(map(histogram_top, confidence.values()))
     figure = Figure(figsize=(9.6, 3.6), layout="constrained")
     for axes, (title, values) in zip(figure.subplots(1, len(models)), confidence.items(), strict=True):
-        confidence_histogram(axes, values, top=top)
+        confidence_histogram(axes, values, guess=1 / first.data["test"]["classes"], top=top)
         axes.set_title(f"{title}\n{axes.get_title()}", color=INK, fontsize=10)
     n, seed = first.metrics["n_ood"], first.key.seed
     figure.suptitle(f"{cells.dataset}, {n} unfamiliar texts, seed {seed}", color=INK, fontsize=11)
     caption = (
-        "Histograms of the confidence on unfamiliar text, where it should be low. "
+        "Histograms of the confidence on unfamiliar text, where it should be that of a random guess. "
         f"{about(list(models.values()), cells.study.preset)}"
     )
     return Drawing(f"ood-histogram-{cells.dataset}", figure, caption)
