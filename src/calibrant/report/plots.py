@@ -40,12 +40,9 @@ def reliability_diagram(axes: Axes, confidence: ArrayLike, correct: ArrayLike, b
     left, width = r.edges[:-1][filled], np.diff(r.edges)[filled]
     hit, said = r.accuracy[filled], r.confidence[filled]
     axes.bar(left, hit, width, align="edge", color=ACCENT, edgecolor="none", label="accuracy")
-    for low, high, colour, label in (
-        (hit, said, GAP, "over-confident by"),
-        (said, hit, FAINT, "under-confident by"),
-    ):
-        gap = np.maximum(high - low, 0)
-        axes.bar(left, gap, width, bottom=low, align="edge", color=colour, alpha=0.6, label=label)
+    gaps = (hit, said, GAP, "over-confident by"), (said, hit, FAINT, "under-confident by")
+    for low, high, colour, label in gaps:
+        axes.bar(left, np.maximum(high - low, 0), width, low, align="edge", color=colour, label=label)
     axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1)
     right = np.asarray(correct).mean()
     dress(axes, "confidence", "accuracy", title=f"ECE {r.ece:.1%}, accuracy {right:.1%}")
