@@ -45,7 +45,16 @@ def measured(ece=0.12, ood=None, auroc=0.9, familiar=0.9, n_ood=50, accuracy=0.7
     ],
 )
 def test_the_rules(found, calibrator, after, action):
-    assert advise(found, calibrator, measured(), after, classes=2).action == action
+    before = measured() if calibrator else after
+    assert advise(found, calibrator, before, after, classes=2).action == action
+
+
+def test_a_calibrator_that_is_not_advised_is_no_reason_to_train_again():
+    before, after = measured(0.04, ood=0.6), measured(0.04, ood=0.94)
+    assert advise(FINE, "matrix-scaling", before, after, classes=2).action == "nothing"
+    found = advise(FINE, "matrix-scaling", after, before, classes=2)
+    assert found.action == "retrain"
+    assert found.reasons[-1].startswith("On unfamiliar text its confidence is 94.0%, 110% of the way")
 
 
 def test_noise_seldom_sends_anybody_to_train_again():

@@ -295,3 +295,14 @@ def test_record_of_another_format(run_copy):
 def test_record_that_is_not_utf8(run_copy):
     (run_copy / "calibrant.json").write_bytes(b'{"format": "\xe9"}')
     assert "calibrant.json is damaged (" in refusal(artifact.load, run_copy)
+
+
+def test_damaged_metrics_are_named(run_copy):
+    (run_copy / "metrics.json").write_text("{")
+    with pytest.raises(UserError, match=r"metrics\.json is damaged \(.*\); remove it and evaluate"):
+        artifact.load(run_copy).metrics()
+
+
+def test_the_folder_of_a_model_is_not_its_run(run_copy):
+    with pytest.raises(UserError, match=r"model is not a run: .*\. Did you mean .*/run\?"):
+        artifact.load(run_copy / "model")

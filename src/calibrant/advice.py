@@ -93,7 +93,11 @@ def advise(
             f"Fitted on dev, {calibrator} takes the ECE on test from {before['ece']:.1%} to "
             f"{after['ece']:.1%} and the NLL from {before['nll']:.3f} to {after['nll']:.3f}."
         )
-    beyond = _what_no_calibrator_mends(after, classes)
+    beyond = (
+        _what_no_calibrator_mends(after, classes, "would still be")
+        if action == "calibrate"
+        else _what_no_calibrator_mends(before, classes, "is")
+    )
     return Advice("retrain" if beyond else action, [reason, *beyond])
 
 
@@ -104,17 +108,17 @@ def sureness(measured: dict[str, Any], classes: int) -> float:
     return float(unfamiliar / familiar) if familiar > 0 else 1.0
 
 
-def _what_no_calibrator_mends(after: dict[str, Any], classes: int) -> list[str]:
+def _what_no_calibrator_mends(measured: dict[str, Any], classes: int, verb: str) -> list[str]:
     reasons = []
-    if after["ood"] is not None and _stays_sure(after, classes):
+    if measured["ood"] is not None and _stays_sure(measured, classes):
         reasons.append(
-            f"On unfamiliar text its confidence would still be {after['mean_confidence_ood']:.1%}, "
-            f"{sureness(after, classes):.0%} of the way from a guess up to "
-            f"{after['mean_confidence_test']:.1%} on familiar text: no calibrator tells the two apart; "
+            f"On unfamiliar text its confidence {verb} {measured['mean_confidence_ood']:.1%}, "
+            f"{sureness(measured, classes):.0%} of the way from a guess up to "
+            f"{measured['mean_confidence_test']:.1%} on familiar text: no calibrator tells the two apart; "
             "training with manifold smoothing is made for that."
         )
-    auroc = after["misclassification"]["auroc"]
-    if auroc is not None and _is_poor(auroc, after):
+    auroc = measured["misclassification"]["auroc"]
+    if auroc is not None and _is_poor(auroc, measured):
         reasons.append(
             f"Its mistakes are hardly less confident than its right answers (AUROC {auroc:.2f}): a "
             "calibrator leaves their order nearly as it is; training with manifold smoothing is made for "

@@ -175,7 +175,10 @@ class Run:
     def metrics(self) -> dict[str, Any] | None:
         """What ``evaluate`` last measured."""
         path = self.path / "metrics.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        try:
+            return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{path} is damaged ({error}); remove it and evaluate the run again.") from error
 
     def record_metrics(self, metrics: dict[str, Any], measured_on: dict[str, Any]) -> None:
         """Keep what was measured, and on what, in ``metrics.json`` and on the model card.
@@ -250,9 +253,10 @@ def load(path: Path | str) -> Run:
     """A finished run, its files checked against their fingerprints."""
     path = Path(path)
     if not (path / RECORD).exists():
-        raise UserError(
-            f"{path} is not a run: it has no {RECORD}. Train one with `calibrant train --out {path} …`."
-        )
+        instead = f"Train one with `calibrant train --out {path} …`."
+        if (path.absolute().parent / RECORD).exists():
+            instead = f"Did you mean {path.parent}?"
+        raise UserError(f"{path} is not a run: it has no {RECORD}. {instead}")
     run = Run(path, _read_record(path))
     if not run.complete:
         raise UserError(

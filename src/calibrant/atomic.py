@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from calibrant.errors import UserError
+
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write to a temporary file beside it, then rename."""
@@ -44,3 +46,11 @@ def new_folder(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_folder(folder: Path, what: str) -> None:
+    """Refuse, before long work, a folder that cannot be made or written to."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        why = "is not a folder" if not there.is_dir() else "cannot be written to"
+        raise UserError(f"{there} {why}; name another place for {what}.")

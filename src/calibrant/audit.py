@@ -257,9 +257,11 @@ def _next(question: Question, remedy: Remedy | None, subject: Subject) -> str:
         return question.command(
             "train", train="train.csv", **gone, model=model, method="manifold-smoothing", out=f"runs/{name}"
         )
-    if remedy.advice.action == "calibrate" and question.export is None:
-        return question.command("audit", export=f"{name}-calibrated")
-    return question.command("audit", report="audit.html")
+    if remedy.advice.action == "calibrate":
+        if question.export is None:
+            return question.command("audit", export=f"{name}-calibrated")
+        return question.command("audit", model=question.export, export=None)  # the same questions to it
+    return question.command("audit", report="audit.html", export=None)
 
 
 def _export(

@@ -87,7 +87,8 @@ class RunConfig(BaseModel):
         try:
             settings = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
-            raise UserError(f"No config file {str(path)!r}; check the path.") from error
+            why = "check the path" if isinstance(error, FileNotFoundError) else error.strerror
+            raise UserError(f"No config file {str(path)!r}; {why}.") from error
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise UserError(f"{path}: not YAML or JSON ({' '.join(str(error).split())}).") from error
         if not isinstance(settings, dict) or not all(isinstance(name, str) for name in settings):

@@ -85,9 +85,12 @@ def _known_summary(out: Path, runs: Sequence[Run]) -> dict[str, Any] | None:
     path = out / "summary.json"
     if not path.exists() or not (out / "report.html").exists():
         return None
-    summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        summary = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError):  # damaged: it is made again from the runs
+        return None
     fingerprints = {run.record["method"]["name"]: run.record["fingerprint"] for run in runs}
-    return summary if summary["runs"] == fingerprints else None
+    return summary if summary.get("runs") == fingerprints else None
 
 
 def _examples(measured: Sequence[Measured], each: int = 3) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from torch import nn
 
-from calibrant.atomic import new_folder, write_text
+from calibrant.atomic import check_folder, new_folder, write_text
 from calibrant.calibrators import Calibrator
 from calibrant.calibrators.foldable import Foldable
 from calibrant.card import model_card, use_in_words
@@ -80,6 +80,7 @@ def check_target(folder: Path | str, onnx: bool) -> None:
     path = Path(folder)
     if path.is_file() or (path.is_dir() and any(path.iterdir())):
         raise UserError(f"{path} exists and is not empty; name a new folder for the export.")
+    check_folder(path, "the export")
     if onnx:
         check_onnx_installed()
 

@@ -55,7 +55,6 @@ def measure(
         test = config.dataset
         own_ood = pick("dataset", test, datasets()).ood
     test_texts = read_named(test, columns, config.source, labelled=True)
-    _warn_of_overlap(classifier.run, test_texts)
     ood_texts = None
     if ood is not None:
         ood_texts = read_named(ood, columns, config.source, labelled=False)
@@ -63,6 +62,7 @@ def measure(
         ood_texts = _if_it_can_be_had(own_ood, columns, config.source)
     name, labels = classifier.run.name, classifier.class_ids(test_texts)
     kinds = fitted_scores(classifier, usable_scores(classifier), progress) if scores else {}
+    _warn_of_overlap(classifier.run, test_texts)
     rule = classifier.rule  # not before: a lost score of its own has been fitted again
     features = scores or rule.uses_features
     outputs = classifier.outputs(test_texts.texts, features, progress, f"test {name}")
@@ -132,7 +132,10 @@ def _warn_of_overlap(run: Run, test: Texts) -> None:
     """Where the training texts can still be had."""
     try:
         train = load_again(run.config, run.record["data"]).train
-    except UserError:
+    except UserError as reason:
+        warnings.warn(
+            f"Whether it was trained on any of the test texts could not be checked. {reason}", stacklevel=3
+        )
         return
     warn_of_overlap(train, test)
 

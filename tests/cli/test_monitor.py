@@ -263,8 +263,8 @@ MISTAKES = {
         "file none.csv: label 'stars' is not among the 3 labels seen in training; add training texts for it, "
         "or drop it here."
     ),
-    "monitor run othr": "Unknown dataset 'othr'. Known: …",
-    "monitor run gap.csv": "gap.csv, line 2: empty label in column 'label'; fill it or drop it.",
+    "monitor run othr": "Unknown file or dataset 'othr'. Known: …",
+    "monitor run gap.csv": "gap.csv, line 2: empty label in column 'label'; fill it or drop the line.",
     "monitor run new.csv --dev odder.csv": "file odder.csv: label 'stars' is not among the 3 labels …",
 }
 

@@ -12,6 +12,7 @@ import datasets
 import pytest
 
 from calibrant.cli.train import _advice
+from calibrant.prediction import Classifier
 from calibrant.training import CalibratedTrainer
 from conftest import UNFAMILIAR, corpus
 
@@ -53,6 +54,7 @@ def test_from_a_csv_to_answers(command, tickets, here, monkeypatch):
     code, out, _ = command(*tickets, "--epochs", 5, "--learning-rate", 0.003, "--out", "run")
     assert code == 0
     assert [line.split(":")[0] for line in out.splitlines()] == [
+        "160 texts, 40 for dev, 3 classes",
         *(f"epoch {number}" for number in range(1, 6)),
         "run",
         "Next",
@@ -119,8 +121,11 @@ def test_a_finished_command_does_nothing_again(command, tickets, here, monkeypat
     assert {
         "run",
         "method",
+        "texts",
+        "labels",
         "steps",
         "seconds",
+        "work_seconds",
         "best_epoch",
         "dev_accuracy",
         "dev_confidence",
@@ -216,7 +221,27 @@ def test_interrupted(command, tickets, monkeypatch):
 
     monkeypatch.setattr(CalibratedTrainer, "train", train)
     code, _, err = command(*tickets, "--out", "run")
-    assert (code, err) == (130, "calibrant: interrupted; the same command again goes on from here.\n")
+    told = "calibrant: interrupted; the same command again goes on from its last checkpoint.\n"
+    assert (code, err) == (130, told)
+
+
+def test_an_interrupted_prediction_keeps_what_was_answered(command, trained, csv_file, monkeypatch):
+    texts = csv_file("new.csv", [(text,) for text, _ in corpus(5)], ("text",))
+    whole = [json.loads(line)["confidence"] for line in command("predict", trained, texts)[1].splitlines()]
+    predict, asked = Classifier.predict, []
+
+    def interrupted(self, some, *args, **kwargs):
+        asked.append(len(some))
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return predict(self, some, *args, **kwargs)
+
+    monkeypatch.setattr(Classifier, "predict", interrupted)
+    monkeypatch.setattr("calibrant.cli.predict.AT_ONCE", 2)
+    code, out, err = command("predict", trained, texts)
+    assert (code, asked) == (130, [2, 2, 1])
+    assert [json.loads(line)["confidence"] for line in out.splitlines()] == pytest.approx(whole[:4], abs=1e-5)
+    assert err.splitlines()[-1] == "calibrant: interrupted."
 
 
 # mistakes
@@ -292,11 +317,11 @@ $ train --train few.csv
 $ train --train gap.csv
 gap.csv, line 3: empty text in column 'text'; fill it or drop the line.
 $ train --train nolabel.csv
-nolabel.csv, line 2: empty label in column 'label'; fill it or drop it.
+nolabel.csv, line 2: empty label in column 'label'; fill it or drop the line.
 $ train --train latin1.csv
 latin1.csv, line 3: not UTF-8; save it as UTF-8 (for instance with `iconv -f latin1 -t utf-8`).
 $ train --train quote.csv
-quote.csv, line 2: not a well-formed table (unexpected end of data).
+quote.csv, line 2: not a well-formed table (unexpected end of data); write a quote inside a quoted text twice.
 $ train --train comma.csv
 comma.csv, line 2: more cells than the 2 columns; put texts that hold the delimiter in double quotes.
 $ train --train bad.jsonl
@@ -410,7 +435,7 @@ own.csv: no column 'text'; its columns are body, queue. Name the one that holds 
 $ evaluate run --test unseen.csv
 file unseen.csv: label 'returns' is not among the 3 labels seen in training; …
 $ evaluate run --test 20mg
-Unknown dataset '20mg'; did you mean '20ng'? Known: …
+Unknown file or dataset '20mg'; did you mean '20ng'? Known: …
 $ evaluate run --test good.csv --ood gap.csv
 gap.csv, line 3: empty text in column 'text'; fill it or drop …
 
@@ -504,7 +529,7 @@ def test_training_that_diverges(command, tickets):
     ("report", "sentence"),
     [
         ("folder", "The report is one file, but folder is a directory; give a name ending in .html."),
-        ("good.csv/page.html", "good.csv: File exists."),
+        ("good.csv/page.html", "good.csv is not a folder; name another place for the report."),
     ],
 )
 def test_report_that_cannot_be_written(mistakes, command, report, sentence):

@@ -148,7 +148,10 @@ def test_yahoo_with_named_columns(data):
 
 def test_the_papers_sizes_are_drawn_where_there_are_more(data):
     topics = datasets()["yahoo"].classes
-    data("yahoo/train.csv", "".join(f'"{k}","title {i}","",""\n' for k in range(1, 11) for i in range(2600)))
+    data(
+        "yahoo/train.csv",
+        "".join(f'"{k}","title {i} of {k}","",""\n' for k in range(1, 11) for i in range(2600)),
+    )
     for name, n in (("yahoo", 10), ("yahoo-8", 8)):
         splits = datasets()[name].splits()
         assert (len(splits.train), len(splits.dev)) == (2000 * n, 500 * n)

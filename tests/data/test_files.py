@@ -68,7 +68,9 @@ def test_labels_are_read_only_where_they_are_wanted(csv_file):
     path = csv_file("part.csv", [("one", "a"), ("two", "")])
     assert read_file(path).labels is None
     assert read_file(path).fingerprint == fingerprint(["one", "two"], None)
-    assert message(path, labelled=True) == ", line 3: empty label in column 'label'; fill it or drop it."
+    assert (
+        message(path, labelled=True) == ", line 3: empty label in column 'label'; fill it or drop the line."
+    )
 
 
 def test_labels_where_they_are_there(csv_file):
@@ -271,3 +273,30 @@ def test_lines_refused(lines, sentence):
     with pytest.raises(UserError) as refused:
         read_lines(lines, "pipe")
     assert str(refused.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        ("NaN", "empty label in column 'label'; fill it or drop the line."),
+        ('["x", "y"]', "the label in column 'label' is of type list; write one label a line, as a string."),
+        ('"\\ud800"', "the label in column 'label' holds half a character; write it whole."),
+        ("1" * 5000, "not JSON (beyond what Python reads); each line is one object."),
+        ("[" * 100_000, "not JSON (beyond what Python reads); each line is one object."),
+    ],
+)
+def test_labels_that_are_none(tmp_path, label, told):
+    path = tmp_path / "texts.jsonl"
+    path.write_text(f'{{"text": "one", "label": "a"}}\n{{"text": "two", "label": {label}}}\n')
+    assert message(path, labelled=True) == f", line 2: {told}"
+
+
+def test_spaces_around_a_label_and_capitals_in_an_ending_do_not_matter(tmp_path):
+    path = tmp_path / "TEXTS.CSV"
+    path.write_text("text,label\none , a \ntwo,a\n")
+    found = read_file(path, labelled=True)
+    assert (list(found.texts), list(found.labels)) == (["one ", "two"], ["a", "a"])
+
+
+def test_the_byte_order_mark_of_a_pipe_is_no_text():
+    assert read_lines([b"\xef\xbb\xbfcard\n", b"parcel\n"], "standard input") == ["card", "parcel"]

@@ -55,7 +55,7 @@ def test_a_file(csv_file, labelled, labels):
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("bankin77", "Unknown dataset 'bankin77'; did you mean 'banking77'?"),
+        ("bankin77", "Unknown file or dataset 'bankin77'; did you mean 'banking77'?"),
         ("no.csv", "No file 'no.csv'; check the path."),
     ],
 )

@@ -187,3 +187,13 @@ def test_the_same_texts_are_drawn_each_time():
     label_of = dict(zip(whole.texts, whole.labels, strict=True))
     assert [label_of[text] for text in part.texts] == list(part.labels)
     assert draw(whole, 50, "n") is draw(whole, 51, "n") is draw(whole, None, "n") is whole
+
+
+def test_copies_of_a_text_stay_together():
+    rows = [(f"text {i % 20}", "ab"[i % 2]) for i in range(100)]
+    texts = Texts(*(list(column) for column in zip(*rows, strict=True)), "file t.csv", "")
+    splits = make_splits("own", texts, None)
+    assert not set(splits.train.texts) & set(splits.dev.texts)
+    assert (len(splits.train), len(splits.dev)) == (80, 20)
+    assert Counter(splits.dev.labels) == {"a": 10, "b": 10}
+    assert sorted(splits.train.texts + splits.dev.texts) == sorted(texts.texts)

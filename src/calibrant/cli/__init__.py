@@ -69,7 +69,9 @@ def main() -> None:
         _fail(f"{error.filename}: {error.strerror}.")
     except SystemExit as end:
         if end.code == 130:  # what typer makes of Ctrl-C
-            typer.echo("calibrant: interrupted; the same command again goes on from here.", err=True)
+            goes_on = sys.argv[1:2] in (["train"], ["demo"], ["study"])
+            more = "; the same command again goes on from its last checkpoint" if goes_on else ""
+            typer.echo(f"calibrant: interrupted{more}.", err=True)
         raise
 
 

@@ -30,6 +30,7 @@ def audit(
 ) -> None:
     """Measure a classifier that you already have: is its confidence right, and what to do if not.
 
+    \b
     Example:  calibrant audit --model my-model --test test.csv --ood other.csv --dev dev.csv
     """
     from calibrant.cli.console import working

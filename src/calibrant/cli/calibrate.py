@@ -22,6 +22,7 @@ def calibrate(
 ) -> None:
     """Fit a calibrator to a trained run and keep it there; all that the run answers then obeys it.
 
+    \b
     Example:  calibrant calibrate runs/tickets --dev dev.csv --calibrator temperature
     """
     from calibrant.cli.console import working

@@ -27,7 +27,8 @@ def working() -> Iterator[Progress]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    bars, tasks = Bars(*columns, console=console, transient=True), {}
+    # Standard output is left alone: rich would send it to standard error, too.
+    bars, tasks = Bars(*columns, console=console, transient=True, redirect_stdout=False), {}
 
     def progress(what: str, done: int, total: int) -> None:
         if what not in tasks:

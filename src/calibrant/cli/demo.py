@@ -17,6 +17,7 @@ def demo(
 ) -> None:
     """Train a plain and a calibrated classifier on 20 Newsgroups and compare them, in minutes.
 
+    \b
     Example:  calibrant demo
     """
     from calibrant.cli.console import working

@@ -27,6 +27,7 @@ def evaluate(
 ) -> None:
     """Measure a run: accuracy, calibration, and how well it knows what it does not know.
 
+    \b
     Example:  calibrant evaluate runs/tickets --test test.csv --ood other.csv --report report.html
     """
     from calibrant.cli.console import working

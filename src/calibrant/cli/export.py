@@ -19,6 +19,7 @@ def export(
 ) -> None:
     """Write a run as a plain transformers model, with its calibrator folded into the last layer.
 
+    \b
     Example:  calibrant export runs/tickets tickets-model --onnx
     """
     from calibrant.cli.console import working

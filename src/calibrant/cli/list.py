@@ -26,6 +26,7 @@ def list_(
 ) -> None:
     """List what can be named in the other commands.
 
+    \b
     Example:  calibrant list methods
     """
     rows = _ROWS[kind]()

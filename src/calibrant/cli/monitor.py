@@ -39,6 +39,7 @@ def monitor(
 ) -> None:
     """Tell whether new text is still like dev's to a run; exit code 3 if it has moved.
 
+    \b
     Example:  calibrant monitor runs/tickets this-week.csv && echo "still familiar"
     """
     from calibrant.cli.console import working

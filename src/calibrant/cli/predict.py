@@ -10,6 +10,9 @@ import typer
 from calibrant.cli.options import RunFolder, TextColumn
 from calibrant.errors import UserError
 
+AT_ONCE = 4096
+"""Texts whose answers are printed together, so that an interruption keeps what was answered before."""
+
 
 def predict(
     run: RunFolder,
@@ -49,10 +52,13 @@ def predict(
 
     With --set also `set`: the labels that the text may have, the most probable first.
 
+    \b
     Example:  calibrant predict runs/tickets --text "My card was swallowed"
     """
     if (file is None) == (not text):
         raise UserError("Give either a FILE (or - for standard input) or --text.")
+    if text_column is not None and file in (None, "-"):
+        raise UserError("--text-column goes with a FILE that has columns; leave it out.")
     if set_ is None:
         for option, given in (
             ("--set-method", set_method),
@@ -85,11 +91,23 @@ def predict(
         if set_ is not None:
             answer_dev(classifier, dev, progress)
             rule = classifier.set_rule(set_, method, set_per_class)
-        decisions = classifier.predict(texts, threshold=threshold, progress=progress)
-    rows = [asdict(decision) for decision in decisions]
-    if rule is not None:
-        probabilities = np.array([list(decision.probabilities.values()) for decision in decisions])
-        for row, labels in zip(rows, rule.labels(probabilities, classifier.label_names), strict=True):
-            row["set"] = labels
-    for row in rows:
-        typer.echo(json.dumps(row, ensure_ascii=False))
+        held: list[str] = []
+        for start in range(0, len(texts), AT_ONCE):
+            some = texts[start : start + AT_ONCE]
+
+            def moved(what: str, done: int, total: int, start: int = start) -> None:
+                progress(what, start + done, len(texts))
+
+            decisions = classifier.predict(some, threshold=threshold, progress=moved)
+            rows = [asdict(decision) for decision in decisions]
+            if rule is not None:
+                p = np.array([list(decision.probabilities.values()) for decision in decisions])
+                for row, labels in zip(rows, rule.labels(p, classifier.label_names), strict=True):
+                    row["set"] = labels
+            lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+            if sys.stdout.isatty():  # where the bar is in the way
+                held += lines
+            else:
+                typer.echo("\n".join(lines))
+    for line in held:
+        typer.echo(line)

@@ -25,6 +25,7 @@ def report(
 ) -> None:
     """Measure runs on the same texts and set them side by side on one page.
 
+    \b
     Example:  calibrant report runs/plain runs/smoothed --test test.csv --ood other.csv --out page.html
     """
     from calibrant.cli.console import working

@@ -32,6 +32,7 @@ def figure(
 ) -> None:
     """Draw what the study has measured so far; each figure comes with its caption, as text.
 
+    \b
     Example:  calibrant study figure runs/study-laptop --what curves --dataset 20ng-15
     """
     from calibrant.cli.console import working

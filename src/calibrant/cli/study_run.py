@@ -51,6 +51,7 @@ def run(
 ) -> None:
     """Train and measure a grid of datasets, methods and seeds. Interrupted, the same command goes on.
 
+    \b
     Example:  calibrant study run --preset laptop --datasets 20ng-15,20ng --seeds 0,1,2 --dry-run
     """
     wanted = {"datasets": _several(datasets), "methods": _several(methods), "parts": _several(parts)}

@@ -24,6 +24,7 @@ def significance(
 ) -> None:
     """Test whether a method differs from the others by more than chance, paired over seeds.
 
+    \b
     Example:  calibrant study significance runs/study-laptop --metric ood.nbaucc_0.5 --dataset 20ng
     """
     from dataclasses import asdict

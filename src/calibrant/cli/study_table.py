@@ -43,6 +43,7 @@ def table(
 ) -> None:
     """Draw the paper's tables from what has been measured so far, beside what the paper prints.
 
+    \b
     Example:  calibrant study table runs/study-laptop --what ece --format latex --out ece.tex
     """
     from dataclasses import asdict

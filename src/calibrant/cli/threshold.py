@@ -32,6 +32,7 @@ def threshold(
 ) -> None:
     """Learn when to abstain, so that the answers keep a stated risk; all that the run answers then obeys it.
 
+    \b
     Example:  calibrant threshold runs/tickets --dev dev.csv --risk 0.02
     """
     if (risk is None) != remove:

@@ -9,8 +9,6 @@ import typer
 from calibrant.errors import UserError
 from calibrant.methods import METHODS
 
-Data = {"rich_help_panel": "Data"}
-
 
 def train(
     out: Annotated[Path, typer.Option(help="The run directory to make.")],
@@ -75,6 +73,7 @@ def train(
 ) -> None:
     """Fine-tune an encoder on your texts. Interrupted, the same command resumes.
 
+    \b
     Example:  calibrant train --train tickets.csv --text-column body --label-column queue --out runs/tickets
     """
     given: dict[str, Any] = {
@@ -118,10 +117,13 @@ def train(
         from calibrant.fitting import fit
 
         run = fit(checked, out, progress)
-    result = {"run": str(out), "method": run.name, **run.record["training"]}
+    texts = {part: run.record["data"][part]["n"] for part in ("train", "dev")}
+    labels = run.record["labels"]
+    result = {"run": str(out), "method": run.name, "texts": texts, "labels": labels, **run.record["training"]}
     if json_:
         typer.echo(json.dumps(result))
         return
+    typer.echo(f"{texts['train']} texts, {texts['dev']} for dev, {len(labels)} classes: {_some(labels)}")
     for entry in result["history"]:
         terms = " ".join(
             f"{name} {entry[name]:.3f}" for name in entry if name == "ce" or name.startswith("r_")
@@ -139,6 +141,10 @@ def train(
         f"{out}: best epoch {result['best_epoch']:.0f}; on dev it says {confidence:.0%} and is right in "
         f"{accuracy:.0%}{_advice(confidence - accuracy)}.\nNext: calibrant evaluate {out} --test test.csv"
     )
+
+
+def _some(labels: list[str], at_most: int = 8) -> str:
+    return ", ".join(labels[:at_most]) + (", …" if len(labels) > at_most else "")
 
 
 def _chosen(settings: dict[str, Any], name: str | None) -> dict[str, Any]:

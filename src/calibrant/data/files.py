@@ -40,12 +40,13 @@ def read_file(
     if path.is_dir():
         columns, rows = _saved_dataset(path)
     else:
-        if path.suffix not in _READERS:
+        kind = path.suffix.lower()
+        if kind not in _READERS:
             raise UserError(
                 f"{path}: unknown kind of file {path.suffix!r}; use one of {', '.join(SUFFIXES)}."
             )
         try:
-            columns, rows = _READERS[path.suffix](path)
+            columns, rows = _READERS[kind](path)
         except UnicodeDecodeError:
             with open(path, "rb") as file:
                 list(decoded(file, str(path)))  # once more, for the line
@@ -69,28 +70,36 @@ def read_file(
     texts: list[str] = []
     labels: list[str] = []
     for number, row in rows:
-        text = row.get(text_column)
-        if text is None or not str(text).strip():
-            raise UserError(
-                f"{path}, line {number}: empty text in column {text_column!r}; fill it or drop the line."
-            )
-        texts.append(str(text))
+        text = _cell(row.get(text_column), f"{path}, line {number}", "text", text_column)
+        texts.append(text)
         if labelled:
-            label = row.get(label_column)
-            if label is None or not str(label).strip():
-                raise UserError(
-                    f"{path}, line {number}: empty label in column {label_column!r}; fill it or drop it."
-                )
-            labels.append(str(label))
+            label = _cell(row.get(label_column), f"{path}, line {number}", "label", label_column)
+            labels.append(label.strip())
     if not texts:
         raise UserError(f"{path}: the file has no rows; it needs at least one text.")
     known = labels if labelled else None
     return Texts(texts, known, f"file {path}", fingerprint(texts, known))
 
 
+def _cell(value: Any, where: str, what: str, column: str) -> str:
+    """A text or label as a string; refused where it is none."""
+    if value is None or value != value or not str(value).strip():  # NaN, as tables mark what is missing
+        raise UserError(f"{where}: empty {what} in column {column!r}; fill it or drop the line.")
+    if isinstance(value, list | dict | bytes):
+        raise UserError(
+            f"{where}: the {what} in column {column!r} is of type {type(value).__name__}; write one {what} a "
+            "line, as a string."
+        )
+    if any("\ud800" <= character <= "\udfff" for character in str(value)):
+        raise UserError(f"{where}: the {what} in column {column!r} holds half a character; write it whole.")
+    return str(value)
+
+
 def read_lines(stream: Iterable[bytes], name: str) -> list[str]:
     """One text a line, as a pipe gives them; ``name`` is what messages call the stream."""
     texts = [line.rstrip("\r\n") for line in decoded(stream, name)]
+    if texts:
+        texts[0] = texts[0].removeprefix("\ufeff")  # a byte-order mark
     for number, text in enumerate(texts, start=1):
         if not text.strip():
             raise UserError(f"{name}, line {number}: empty text; drop the line.")
@@ -121,7 +130,10 @@ def _delimited(path: Path, delimiter: str) -> tuple[list[str], list[Row]]:
             rows = [(reader.line_num, row) for row in reader]
         except csv.Error as error:
             line = reader.line_num + 1  # where the row begins that could not be read
-            raise UserError(f"{path}, line {line}: not a well-formed table ({error}).") from error
+            raise UserError(
+                f"{path}, line {line}: not a well-formed table ({error}); write a quote inside a quoted text "
+                "twice."
+            ) from error
     if rows and not columns:
         raise UserError(f"{path}, line 1: blank, where the column names should be.")
     for number, row in rows:
@@ -141,9 +153,10 @@ def _json_lines(path: Path) -> tuple[list[str], list[Row]]:
                 continue
             try:
                 row = json.loads(line)
-            except json.JSONDecodeError as error:
+            except (ValueError, RecursionError) as error:  # besides what is no JSON: too long, too deep
+                why = getattr(error, "msg", "beyond what Python reads")
                 raise UserError(
-                    f"{path}, line {number}: not JSON ({error.msg}); each line is one object."
+                    f"{path}, line {number}: not JSON ({why}); each line is one object."
                 ) from error
             if not isinstance(row, dict):
                 raise UserError(f'{path}, line {number}: expected an object such as {{"text": …}}.')

@@ -19,6 +19,6 @@ def read_named(name: str, columns: tuple[str, str], source: str | None, labelled
     known = datasets()
     if name not in known and (Path(name).suffix or Path(name).exists()):
         return read_file(name, *columns, labelled=labelled)
-    dataset = pick("dataset", name, known)
+    dataset = pick("file or dataset", name, known)
     offered = {s.kind for s in dataset.sources}
     return dataset.read("test", source if source in offered else None)

@@ -16,7 +16,8 @@ SPLIT_SEED = 0  # fixed: runs with different seeds see the same data
 
 
 def make_splits(name: str, train: Texts, dev: Texts | None, max_train_samples: int | None = None) -> Splits:
-    """Train and dev sets. Without a dev set, 20 % of train is cut, stratified, with a fixed seed.
+    """Train and dev sets. Without a dev set, 20 % of train is cut, stratified, with a fixed seed; copies of a
+    text stay together.
 
     ``max_train_samples`` takes a stratified part of ``train`` first, so that dev shrinks with it.
     """
@@ -29,7 +30,7 @@ def make_splits(name: str, train: Texts, dev: Texts | None, max_train_samples: i
             f"{train.source}: only one class ({', '.join(label_names)}); a classifier needs at least two."
         )
     if dev is None:
-        train, dev = part(train, math.ceil(len(train) / DEV_ONE_IN))
+        train, dev = _cut(train)
         dev = replace(dev, source=f"{dev.source} (20 % of train, stratified)")
     else:
         warn_of_overlap(train, dev)
@@ -80,6 +81,21 @@ def warn_of_overlap(train: Texts, held_out: Texts) -> None:
             "figures measured there flatter.",
             stacklevel=3,
         )
+
+
+def _cut(texts: Texts) -> tuple[Texts, Texts]:
+    """Train and dev. Where copies of a text would come into both, distinct texts are drawn, each with its
+    copies."""
+    train, dev = part(texts, math.ceil(len(texts) / DEV_ONE_IN))
+    if not set(train.texts) & set(dev.texts):
+        return train, dev
+    first = {text: i for i, text in reversed(list(enumerate(texts.texts)))}
+    _, drawn = part(_take(texts, sorted(first.values())), math.ceil(len(first) / DEV_ONE_IN))
+    chosen = set(drawn.texts)
+    indices: tuple[list[int], list[int]] = ([], [])
+    for i, text in enumerate(texts.texts):
+        indices[text in chosen].append(i)
+    return _take(texts, indices[False]), _take(texts, indices[True])
 
 
 def _take(texts: Texts, indices: Sequence[int]) -> Texts:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from calibrant.atomic import write_text
+from calibrant.atomic import check_folder, write_text
 from calibrant.errors import UserError
 from calibrant.metrics import metrics
 from calibrant.metrics.base import Metric
@@ -161,6 +161,7 @@ def check_place(path: Path) -> None:
     """Refuse a place that no page can be written to; for those who do long work first."""
     if path.is_dir():
         raise UserError(f"The report is one file, but {path} is a directory; give a name ending in .html.")
+    check_folder(path.parent, "the report")
 
 
 def _write(path: Path, text: str) -> Path:

@@ -103,7 +103,7 @@ def read_cell(path: Path | str) -> Cell:
 
 def read_cells(study: Path | str) -> list[Cell]:
     """Every finished cell, in the order of their names."""
-    if not Path(study).is_dir():
+    if not any((Path(study) / part).exists() for part in ("cells", "study.json")):
         raise UserError(f"No study in {str(study)!r}; begin one with `calibrant study run --out {study}`.")
     return [read_cell(path) for path in sorted((Path(study) / "cells").rglob("seed-*.json"))]
 

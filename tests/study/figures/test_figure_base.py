@@ -46,6 +46,9 @@ def test_a_dataset_that_was_not_measured(make):
 
 
 def test_a_study_without_cells(tmp_path):
+    with pytest.raises(UserError, match=r"^No study in '.*'; begin one with `calibrant study run --out .*`"):
+        Study(tmp_path).datasets  # noqa: B018
+    (tmp_path / "cells").mkdir()
     with pytest.raises(UserError, match=r"has no cells yet; get them with `calibrant study run --out .*`\."):
         Study(tmp_path).datasets  # noqa: B018
 
