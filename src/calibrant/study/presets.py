@@ -79,7 +79,8 @@ PAPER = Preset(
 )
 
 # Parts of the training sets, so that two cores need minutes a run; epochs and learning rate so that plain
-# fine-tuning is over-confident on dev, as it is in the paper.
+# fine-tuning is over-confident on dev, as it is in the paper, and that every method learns: on banking77 at 5e-4,
+# mixup (α ≥ 0.3) and manifold mixup stay at a guess.
 _MESSAGES = {"max_length": 48, "max_train_samples": 1000, "batch_size": 16, "epochs": 8}
 _TITLES = {"max_length": 24, "max_train_samples": 1000, "batch_size": 16, "epochs": 8}
 
@@ -95,8 +96,7 @@ LAPTOP = Preset(
             "max_length": 32,
             "max_train_samples": 1155,  # about twelve a class for training and three for dev
             "batch_size": 16,
-            "epochs": 14,
-            "learning_rate": 5e-4,
+            "epochs": 16,
         },
     },
     seeds=(0, 1, 2),
