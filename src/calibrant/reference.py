@@ -4,6 +4,8 @@ import logging
 
 from calibrant import dev as kept
 from calibrant.calibration import dev_texts
+from calibrant.data.files import NoColumn
+from calibrant.errors import UserError
 from calibrant.prediction import Classifier
 from calibrant.types import Progress
 
@@ -33,7 +35,12 @@ def answer_dev(
 def answers_on(classifier: Classifier, dev: str | None, progress: Progress | None = None) -> kept.DevAnswers:
     """Its answers on a labelled file or its own dev texts. They are not kept; those that are serve here."""
     run, config = classifier.run, classifier.run.config
-    texts = dev_texts(run, dev, (config.text_column, config.label_column))
+    try:
+        texts = dev_texts(run, dev, (config.text_column, config.label_column))
+    except NoColumn as error:
+        raise UserError(
+            f"--dev {dev}: no column {error.column!r}, and its columns are those of training; rename it."
+        ) from error
     before = kept.read(run)
     if before is not None and before.texts["fingerprint"] == texts.fingerprint:
         return before

@@ -263,6 +263,9 @@ MISTAKES = {
         "file none.csv: label 'stars' is not among the 3 labels seen in training; add training texts for it, "
         "or drop it here."
     ),
+    "monitor run labelled.csv --dev own.csv": (
+        "--dev own.csv: no column 'text', and its columns are those of training; rename it."
+    ),
     "monitor run othr": "Unknown file or dataset 'othr'. Known: …",
     "monitor run gap.csv": "gap.csv, line 2: empty label in column 'label'; fill it or drop the line.",
     "monitor run new.csv --dev odder.csv": "file odder.csv: label 'stars' is not among the 3 labels …",
@@ -272,6 +275,7 @@ MISTAKES = {
 @pytest.mark.parametrize("line", MISTAKES)
 def test_a_mistake_gets_one_sentence(line, here, csv_file, command):
     csv_file("gap.csv", [("a card", "")])
+    csv_file("own.csv", corpus(3), ("body", "queue"))
     code, out, err = command(*line.split())
     assert (code, out) == (2, "")
     (told,) = err.strip("\n").split("\n")

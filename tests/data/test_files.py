@@ -300,3 +300,10 @@ def test_spaces_around_a_label_and_capitals_in_an_ending_do_not_matter(tmp_path)
 
 def test_the_byte_order_mark_of_a_pipe_is_no_text():
     assert read_lines([b"\xef\xbb\xbfcard\n", b"parcel\n"], "standard input") == ["card", "parcel"]
+
+
+def test_a_quote_that_swallows_lines_of_a_tsv_is_warned_of(tmp_path):
+    path = tmp_path / "texts.tsv"
+    path.write_text('text\tlabel\n"hello there\tpos\nfine text\tneg\nworld"\tpos\n')
+    with pytest.warns(UserWarning, match=r"texts\.tsv, line 4: a cell that begins with a double quote"):
+        assert len(read_file(path)) == 1

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,17 @@ from calibrant.errors import UserError
 from calibrant.types import Texts
 
 Row = tuple[int, dict[str, Any]]  # the line (or row) number, for messages, and its cells
+
+
+class NoColumn(UserError):
+    """A file without a column that was asked for."""
+
+    def __init__(self, path: Path, what: str, column: str, columns: Sequence[str]) -> None:
+        self.column = column
+        super().__init__(
+            f"{path}: no column {column!r}; its columns are {', '.join(columns)}. "
+            f"Name the one that holds the {what} with --{what}-column."
+        )
 
 
 def fingerprint(texts: Sequence[str], labels: Sequence[str] | None) -> str:
@@ -56,17 +68,11 @@ def read_file(
     if not columns:
         raise UserError(f"{path}: the file is empty; it needs rows with a text each.")
     if text_column not in columns:
-        raise UserError(
-            f"{path}: no column {text_column!r}; its columns are {', '.join(columns)}. "
-            "Name the one that holds the text with --text-column."
-        )
+        raise NoColumn(path, "text", text_column, columns)
     if labelled is None:
         labelled = label_column in columns
     if labelled and label_column not in columns:
-        raise UserError(
-            f"{path}: no column {label_column!r}; its columns are {', '.join(columns)}. "
-            "Name the one that holds the label with --label-column."
-        )
+        raise NoColumn(path, "label", label_column, columns)
     texts: list[str] = []
     labels: list[str] = []
     for number, row in rows:
@@ -137,6 +143,14 @@ def _delimited(path: Path, delimiter: str) -> tuple[list[str], list[Row]]:
     if rows and not columns:
         raise UserError(f"{path}, line 1: blank, where the column names should be.")
     for number, row in rows:
+        if delimiter == "\t" and any(
+            "\t" in cell and "\n" in cell for cell in row.values() if isinstance(cell, str)
+        ):
+            warnings.warn(
+                f"{path}, line {number}: a cell that begins with a double quote goes on over several lines; "
+                "if that is not meant, write the quote twice and the cell in quotes.",
+                stacklevel=4,
+            )
         if None in row:  # what DictReader makes of surplus cells: a text with a comma in it, not quoted
             raise UserError(
                 f"{path}, line {number}: more cells than the {len(columns)} columns; put texts that hold "

@@ -79,8 +79,8 @@ PAPER = Preset(
 )
 
 # Parts of the training sets, so that two cores need minutes a run; epochs and learning rate so that plain
-# fine-tuning is over-confident on dev, as it is in the paper, and that every method learns: on banking77 at 5e-4,
-# mixup (α ≥ 0.3) and manifold mixup stay at a guess.
+# fine-tuning is over-confident on dev, as it is in the paper, and that every method learns: on banking77 at
+# 5e-4, mixup (α ≥ 0.3) and manifold mixup stay at a guess.
 _MESSAGES = {"max_length": 48, "max_train_samples": 1000, "batch_size": 16, "epochs": 8}
 _TITLES = {"max_length": 24, "max_train_samples": 1000, "batch_size": 16, "epochs": 8}
 
