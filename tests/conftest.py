@@ -165,6 +165,19 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return run
 
 
+def one_sentence(result: tuple[int, str, str], expected: str) -> None:
+    """A mistake gets exit code 2 and this sentence alone; "…" at its end stands for whatever follows."""
+    code, out, err = result
+    assert (code, out) == (2, ""), err
+    (told,) = err.strip("\n").split("\n")  # a bar that was shown before leaves an empty line
+    sentence = told.removeprefix("calibrant: ")
+    assert sentence != told
+    if expected.endswith("…"):
+        assert sentence.startswith(expected.removesuffix("…").rstrip())
+    else:
+        assert sentence == expected
+
+
 @pytest.fixture
 def make(tmp_path: Path) -> Maker:
     """Writes cells into a study."""

@@ -11,6 +11,7 @@ from onnxruntime import InferenceSession
 import calibrant
 from calibrant import onnx
 from calibrant.errors import UserError
+from conftest import one_sentence
 from families import tiny
 from runs import MATRIX, TEXTS, VECTOR, make_run
 
@@ -126,7 +127,7 @@ def test_whatever_fails_in_the_exporter_or_onnxruntime(command, tmp_path, monkey
     run = make_run(tmp_path / "run")
     result = command("export", run, tmp_path / "plain", "--onnx")
     expected = f"No ONNX file can be made of BertForSequenceClassification ({why}); leave --onnx out."
-    refused(result, expected if why[-1] != "…" else expected.partition("…")[0] + "…")
+    one_sentence(result, expected if why[-1] != "…" else expected.partition("…")[0] + "…")
     assert result[2].endswith("); leave --onnx out.\n")
     assert {path.name for path in tmp_path.iterdir()} == {"run"}
 
@@ -179,7 +180,9 @@ REFUSED = {
 def test_what_cannot_be_exported(command, tmp_path, name):
     how, expected = REFUSED[name]
     run = make_run(tmp_path / "run", **how)
-    refused(command("export", run, tmp_path / "plain"), expected.replace("RUN answers", f"{run} answers"))
+    one_sentence(
+        command("export", run, tmp_path / "plain"), expected.replace("RUN answers", f"{run} answers")
+    )
     assert {path.name for path in tmp_path.iterdir()} == {"run"}
 
 
@@ -189,24 +192,13 @@ def test_places_that_are_taken(command, tmp_path, trained):
     empty.mkdir()
     file.write_text("mine")
     for place in (full, file):
-        refused(
+        one_sentence(
             command("export", trained, place),
             f"{place} exists and is not empty; name a new folder for the export.",
         )
     assert file.read_text() == "mine"
     assert command("export", trained, empty)[0] == 0
     assert (empty / "config.json").exists()
-    refused(
+    one_sentence(
         command("export", "nowhere", tmp_path / "new"), "nowhere is not a run: it has no calibrant.json. …"
     )
-
-
-def refused(result, expected):
-    code, out, err = result
-    assert (code, out) == (2, "")
-    (told,) = err.strip("\n").split("\n")
-    sentence = told.removeprefix("calibrant: ")
-    if expected.endswith("…"):
-        assert sentence.startswith(expected.removesuffix("…").rstrip())
-    else:
-        assert sentence == expected

@@ -12,7 +12,7 @@ import calibrant
 from calibrant.calibrators import calibrators
 from calibrant.card import threshold_in_words
 from calibrant.scores import scores
-from conftest import FILLER, UNFAMILIAR, WORDS, corpus
+from conftest import FILLER, UNFAMILIAR, WORDS, corpus, one_sentence
 
 STRANGE = [
     (f"{a} {b} {c}",) for a in UNFAMILIAR for b in UNFAMILIAR for c in UNFAMILIAR[:2] if a != b and b != c
@@ -368,14 +368,7 @@ def test_a_mistake_gets_one_sentence(line, here, csv_file, command, surest):
     changed = record() | {"config": record()["config"] | {"train": "gone.csv"}}
     (here / "moved" / "calibrant.json").write_text(json.dumps(changed))
     before = record()
-    code, out, err = command(*line.split())
-    assert (code, out) == (2, "")
-    (told,) = err.strip("\n").split("\n")  # a bar that was shown before leaves an empty line
-    sentence, expected = told.removeprefix("calibrant: "), MISTAKES[line]
-    if expected.endswith("…"):
-        assert sentence.startswith(expected.removesuffix("…").rstrip())
-    else:
-        assert sentence == expected
+    one_sentence(command(*line.split()), MISTAKES[line])
     assert record() == before
 
 

@@ -14,7 +14,7 @@ import pytest
 from calibrant.cli.train import _advice
 from calibrant.prediction import Classifier
 from calibrant.training import CalibratedTrainer
-from conftest import UNFAMILIAR, corpus
+from conftest import UNFAMILIAR, corpus, one_sentence
 
 DETECTION = {"nbaucc_0.5", "nbaucc_0.7", "nbaucc_1.0", "auroc", "aupr", "fpr95"}
 KEYS = {
@@ -459,27 +459,12 @@ LINES = [line for line in MISTAKES.splitlines() if line and not line.startswith(
 CASES = dict(zip(LINES[::2], LINES[1::2], strict=True))
 
 
-def one_sentence(code, out, err):
-    """What every mistake gets."""
-    assert code == 2
-    assert out == ""
-    assert "Traceback" not in err
-    assert err.startswith("calibrant: ")
-    assert err.count("\n") == 1
-    return err.removeprefix("calibrant: ").rstrip("\n")
-
-
 @pytest.mark.parametrize("line", CASES)
 def test_a_mistake_gets_one_sentence(line, mistakes, command):
     arguments = line.removeprefix("$ ").replace("GOOD", GOOD).split()
     if arguments[0] == "train" and "--out" not in arguments:
         arguments += ["--out", "new"]
-    sentence = one_sentence(*command(*arguments))
-    expected = CASES[line]
-    if expected.endswith(" …"):
-        assert sentence.startswith(expected.removesuffix(" …"))
-    else:
-        assert sentence == expected
+    one_sentence(command(*arguments), CASES[line])
 
 
 @pytest.mark.parametrize(
@@ -490,7 +475,7 @@ def test_a_mistake_gets_one_sentence(line, mistakes, command):
     ],
 )
 def test_mistakes_in_a_text(text, sentence, command, trained):
-    assert one_sentence(*command("predict", trained, "--text", text)) == sentence
+    one_sentence(command("predict", trained, "--text", text), sentence)
 
 
 @pytest.mark.parametrize(
@@ -506,11 +491,11 @@ def test_mistakes_in_a_text(text, sentence, command, trained):
 )
 def test_mistakes_on_standard_input(content, sentence, command, trained, monkeypatch):
     pipe(monkeypatch, content)
-    assert one_sentence(*command("predict", trained, "-")).startswith(sentence)
+    one_sentence(command("predict", trained, "-"), f"{sentence}…")
 
 
 def test_a_corrected_command_finds_the_directory_free(command, tickets):
-    one_sentence(*command(*tickets, "--layers", 9, "--out", "run"))
+    one_sentence(command(*tickets, "--layers", 9, "--out", "run"), "layers must lie between 1 and the 2 of …")
     assert command(*tickets, "--layers", 1, "--epochs", 1, "--out", "run")[0] == 0
 
 
