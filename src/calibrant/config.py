@@ -1,4 +1,4 @@
-"""What determines a training run. The defaults are the ``laptop`` preset."""
+"""What determines a training run."""
 
 import hashlib
 import json

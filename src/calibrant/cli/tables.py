@@ -70,14 +70,14 @@ def _shown(name: str, value: float | None) -> str:
 def _table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, column in enumerate(columns):
-        table.add_column(column, overflow="fold", no_wrap=i < len(columns) - 1)
+        table.add_column(column, overflow="fold", no_wrap=i == 0)
     return table
 
 
 def _text(table: Table) -> str:
     console = Console()
-    if not console.is_terminal:
-        console.width = max(console.width, console.measure(table).maximum)
+    if not console.is_terminal:  # a file or a pipe has room for whole names
+        console.width = 10_000
     with console.capture() as capture:
         console.print(table, markup=False, highlight=False)
     return capture.get().rstrip("\n")
