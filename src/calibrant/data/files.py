@@ -96,9 +96,14 @@ def _cell(value: Any, where: str, what: str, column: str) -> str:
             f"{where}: the {what} in column {column!r} is of type {type(value).__name__}; write one {what} a "
             "line, as a string."
         )
-    if any("\ud800" <= character <= "\udfff" for character in str(value)):
-        raise UserError(f"{where}: the {what} in column {column!r} holds half a character; write it whole.")
-    return str(value)
+    text = str(value)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"{where}: the {what} in column {column!r} holds half a character; write it whole."
+        ) from error
+    return text
 
 
 def read_lines(stream: Iterable[bytes], name: str) -> list[str]:
