@@ -15,7 +15,7 @@ from calibrant.atomic import write_json, write_text
 from calibrant.config import RunConfig
 from calibrant.demo import METHODS, SETTINGS
 from calibrant.fitting import fit
-from calibrant.measure import measure
+from calibrant.measuring import measure
 from calibrant.study.presets import PRESETS
 
 PLAIN, OURS = {"method": "bert"}, {"method": "manifold-smoothing"}

@@ -14,7 +14,7 @@ from calibrant import RunConfig, UserError, load
 from calibrant.calibrators.temperature import Temperature
 from calibrant.fitting import fit, load_again, load_splits, read_recipe
 from calibrant.inference.mc_dropout import MCDropout
-from calibrant.measure import measure
+from calibrant.measuring import measure
 from calibrant.metrics import accuracy, negative_log_likelihood
 from calibrant.training import CalibratedTrainer
 from conftest import corpus, tiny_tokenizer

@@ -15,7 +15,7 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 from calibrant import CalibratedTrainer, RunConfig, UserError, load
 from calibrant.data.encode import Collate, EncodedTexts, encode
 from calibrant.fitting import Diverged, fit, load_splits
-from calibrant.measure import measure
+from calibrant.measuring import measure
 from calibrant.objectives import CrossEntropy, ManifoldSmoothing
 from calibrant.training import EpochSeededSampler, dev_metrics
 from conftest import WORDS, corpus, tiny_bert, tiny_tokenizer

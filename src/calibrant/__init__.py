@@ -11,20 +11,18 @@
 Imports point only leftwards. Nothing heavy is loaded until it is used.
 """
 
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from calibrant.abstention import learn_rule
-    from calibrant.audit import audit
+    from calibrant.auditing import audit
     from calibrant.calibration import calibrate
     from calibrant.config import RunConfig
     from calibrant.errors import UserError
     from calibrant.evaluation import evaluate
-    from calibrant.export import export
+    from calibrant.exporting import export
     from calibrant.fitting import fit
-    from calibrant.measure import measure
+    from calibrant.measuring import measure
     from calibrant.monitoring import monitor
     from calibrant.prediction import Classifier, load
     from calibrant.reference import answer_dev
@@ -59,14 +57,14 @@ _HOME = {
     "RunConfig": "config",
     "UserError": "errors",
     "answer_dev": "reference",
-    "audit": "audit",
+    "audit": "auditing",
     "calibrate": "calibration",
     "evaluate": "evaluation",
-    "export": "export",
+    "export": "exporting",
     "fit": "fitting",
     "learn_rule": "abstention",
     "load": "prediction",
-    "measure": "measure",
+    "measure": "measuring",
     "monitor": "monitoring",
 }
 
@@ -77,15 +75,3 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     return getattr(importlib.import_module(f"calibrant.{_HOME[name]}"), name)
-
-
-class _Package(ModuleType):
-    """Where a function shares its module's name, the function is meant, whoever imports the module first."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _HOME and isinstance(value, ModuleType):  # the import system's doing
-            value = getattr(value, name)
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -27,7 +27,7 @@ class Unfamiliar:
 
     file: str  # or a dataset's name
     rate: float
-    score: str = DEFAULT_SCORE
+    score: str
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,9 @@ def learn_rule(
     risk: float,
     dev: str | None = None,
     confidence: float = 0.95,
-    unfamiliar: Unfamiliar | None = None,
+    ood: str | None = None,
+    ood_rate: float | None = None,
+    score: str | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
     progress: Progress | None = None,
@@ -58,14 +60,15 @@ def learn_rule(
         risk: at most this share of the answers is wrong.
         dev: a labelled file; the run's own dev texts where it is not given.
         confidence: how sure each promise is, over the draw of the texts it was learnt on.
-        unfamiliar: what else to turn away.
+        ood: unfamiliar text to be turned away too, a file or a dataset's name.
+        ood_rate: at most this share of it is answered.
+        score: what tells it; the largest probability where it is not given.
         text_column, label_column: of the files; as in training where they are not given.
         progress: told of each batch.
     """
     _check_share("--risk", risk)
     _check_share("--confidence", confidence)
-    if unfamiliar is not None:
-        _check_share("--ood-rate", unfamiliar.rate)
+    unfamiliar = _unfamiliar(ood, ood_rate, score)
     classifier = load(path)
     config = classifier.run.config
     columns = text_column or config.text_column, label_column or config.label_column
@@ -73,10 +76,10 @@ def learn_rule(
     if flaw := by_heart(classifier.run.record["calibrator"], texts.provenance()):
         raise UserError(f"{flaw}, so they can promise nothing; name other labelled texts with --dev.")
     labels = classifier.class_ids(texts)
-    gate, ood = Rule(threshold=0.0), None
+    gate, ood_texts = Rule(threshold=0.0), None
     if unfamiliar is not None:
-        ood = read_named(unfamiliar.file, columns, config.source, labelled=False)
-        gate = _gate(classifier, unfamiliar, ood, confidence, progress)
+        ood_texts = read_named(unfamiliar.file, columns, config.source, labelled=False)
+        gate = _gate(classifier, unfamiliar, ood_texts, confidence, progress)
     outputs = classifier.outputs(texts.texts, gate.uses_features, progress, "dev")
     familiar = gate.answers(outputs)
     if unfamiliar is not None and not familiar.any():
@@ -102,10 +105,10 @@ def learn_rule(
         "learnt_on": {"dev": texts.provenance(), "ood": None},
         "dev": _figures(selection, len(texts)) | {"turned_away": float(1 - familiar.mean())},
     }
-    if unfamiliar is not None and ood is not None:
+    if unfamiliar is not None and ood_texts is not None:
         stored["rule"] |= {"score": unfamiliar.score, "cut": gate.cut}
         stored["promise"] |= {"ood_rate": unfamiliar.rate}
-        stored["learnt_on"] |= {"ood": ood.provenance()}
+        stored["learnt_on"] |= {"ood": ood_texts.provenance()}
     classifier.run.ruled(stored)
     if naive is None:
         return Learnt(stored, None)
@@ -115,6 +118,19 @@ def learn_rule(
 def remove_rule(path: Path | str) -> None:
     """Let the run answer everything."""
     load_run(path).ruled(None)
+
+
+def _unfamiliar(ood: str | None, rate: float | None, score: str | None) -> Unfamiliar | None:
+    if (ood is None) != (rate is None):
+        raise UserError(
+            "--ood and --ood-rate go together: the unfamiliar text, and the share to be answered."
+        )
+    if ood is None or rate is None:
+        if score is not None:
+            raise UserError("--score goes with --ood: it is learnt from unfamiliar text.")
+        return None
+    _check_share("--ood-rate", rate)
+    return Unfamiliar(ood, rate, DEFAULT_SCORE if score is None else score)
 
 
 def _check_share(option: str, value: float) -> None:

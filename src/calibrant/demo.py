@@ -11,7 +11,7 @@ from calibrant.artifact import Run
 from calibrant.atomic import write_json
 from calibrant.config import RunConfig
 from calibrant.fitting import fit, silent
-from calibrant.measure import Measured, measure
+from calibrant.measuring import Measured, measure
 from calibrant.report.page import write_report
 from calibrant.types import Prediction, Progress
 

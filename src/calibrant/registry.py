@@ -11,7 +11,7 @@ import pkgutil
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
 from calibrant.errors import UserError
@@ -20,7 +20,8 @@ T = TypeVar("T")
 
 
 @cache
-def _discover(package_name: str, base: Any) -> dict[str, Any]:
+def discover(package_name: str, base: Any) -> Mapping[str, Any]:
+    """Every entry of a package by name, in the order of the file names."""
     package = importlib.import_module(package_name)
     entries: dict[str, Any] = {}
     for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
@@ -31,7 +32,7 @@ def _discover(package_name: str, base: Any) -> dict[str, Any]:
                     f"Two entries of {package_name} are called {entry.name!r}: "
                     f"{entries[entry.name]!r} and {entry!r}. Rename one."
                 )
-    return entries
+    return MappingProxyType(entries)  # cached, so it must not change
 
 
 def _entries_of(module: ModuleType, base: type) -> list[Any]:
@@ -48,11 +49,6 @@ def _entries_of(module: ModuleType, base: type) -> list[Any]:
         )
         or isinstance(value, base)
     ]
-
-
-def discover(package_name: str, base: Any) -> Mapping[str, Any]:
-    """Every entry of a package by name, in the order of the file names."""
-    return _discover(package_name, base)
 
 
 def pick(kind: str, name: str, entries: Mapping[str, T]) -> T:

@@ -9,7 +9,7 @@ import torch
 import transformers as hf
 from scipy.special import softmax
 
-from calibrant.audit import Subject
+from calibrant.auditing import Subject
 from calibrant.errors import UserError
 from calibrant.types import Texts
 from conftest import UNFAMILIAR, corpus, one_sentence, tiny_bert, tiny_tokenizer

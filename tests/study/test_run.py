@@ -17,7 +17,7 @@ from calibrant.data.smoke import GeneratedSource
 from calibrant.data.sources import Unavailable
 from calibrant.errors import UserError
 from calibrant.fitting import fit
-from calibrant.measure import measure
+from calibrant.measuring import measure
 from calibrant.methods import METHODS
 from calibrant.study import run
 from calibrant.study.cells import Key, read_cell, read_cells, read_confidences

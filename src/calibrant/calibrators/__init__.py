@@ -1,17 +1,33 @@
 """From logits to probabilities, by a map fitted on dev: one file each."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.histogram_binning import HistogramBinning
+from calibrant.calibrators.isotonic import Isotonic
+from calibrant.calibrators.matrix_scaling import MatrixScaling
+from calibrant.calibrators.temperature import Temperature
+from calibrant.calibrators.vector_scaling import VectorScaling
 from calibrant.errors import UserError
 from calibrant.registry import discover, pick
 
-__all__ = ["Calibrator", "by_heart", "calibrators", "from_state"]
+__all__ = [
+    "Calibrator",
+    "HistogramBinning",
+    "Isotonic",
+    "MatrixScaling",
+    "Temperature",
+    "VectorScaling",
+    "by_heart",
+    "calibrators",
+    "from_state",
+]
 
 
-def calibrators() -> dict[str, type[Calibrator]]:
+def calibrators() -> Mapping[str, type[Calibrator]]:
     """Every calibrator by name."""
-    return dict(discover("calibrant.calibrators", Calibrator))
+    return discover("calibrant.calibrators", Calibrator)
 
 
 def from_state(state: dict[str, Any]) -> Calibrator:

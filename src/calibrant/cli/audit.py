@@ -36,14 +36,12 @@ def audit(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.audit import Question
-        from calibrant.audit import audit as audit_model
+        from calibrant.auditing import audit as audit_model
         from calibrant.report.page import check_place, write_report
 
         if report is not None:
             check_place(report)
-        question = Question(model, test, ood, dev, text_column, label_column, max_length, export)
-        found = audit_model(question, progress)
+        found = audit_model(model, test, ood, dev, text_column, label_column, max_length, export, progress)
     remedy = found.remedy
     reasons = [] if remedy is None else remedy.advice.reasons
     if report is not None:

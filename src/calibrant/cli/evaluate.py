@@ -33,7 +33,7 @@ def evaluate(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.measure import measure
+        from calibrant.measuring import measure
         from calibrant.report.page import check_place, write_report
 
         if report is not None:

@@ -25,7 +25,7 @@ def export(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.export import export as export_run
+        from calibrant.exporting import export as export_run
 
         done = export_run(run, folder, onnx, progress)
     if json_:

@@ -31,7 +31,7 @@ def report(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.measure import measure_all
+        from calibrant.measuring import measure_all
         from calibrant.report.page import check_place, write_report
 
         check_place(out)

@@ -17,7 +17,7 @@ def plain_table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def metric_table(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """What ``evaluate`` measured, one column per model, all in percent but the likelihoods."""
+    """What ``evaluate`` measured, one column per model."""
     from calibrant.metrics import metrics
 
     table = _table("", *results)
@@ -26,17 +26,15 @@ def metric_table(results: Mapping[str, Mapping[str, Any]]) -> str:
             parts = [(result.get(group) or {}) if group else result for result in results.values()]
             values = [part.get(metric.name) for part in parts]
             if (metric.kind == "detection") == bool(group) and any(value is not None for value in values):
-                arrow = "↑" if metric.higher_is_better else "↓"
-                table.add_row(
-                    f"{heading}{metric.title} {arrow}", *(_shown(metric.name, value) for value in values)
-                )
+                shown = (_shown(value, metric.percent) for value in values)
+                table.add_row(f"{heading}{metric.title} {metric.arrow}", *shown)
     for key, title in (
         ("mean_confidence_test", "mean confidence"),
         ("mean_confidence_ood", "mean confidence, unfamiliar"),
     ):
         values = [result[key] for result in results.values()]
         if any(value is not None for value in values):
-            table.add_row(title, *(_shown(key, value) for value in values))
+            table.add_row(title, *map(_shown, values))
     return _text(table)
 
 
@@ -49,9 +47,7 @@ def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
     rows = [
         {"score": name}
         | {
-            f"{heading}: {metric.title} {'↑' if metric.higher_is_better else '↓'}": _shown(
-                metric.name, found[group][metric.name]
-            )
+            f"{heading}: {metric.title} {metric.arrow}": _shown(found[group][metric.name], metric.percent)
             for group, heading in groups.items()
             if found[group] is not None
             for metric in ranking
@@ -61,10 +57,10 @@ def score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
     return plain_table(rows)
 
 
-def _shown(name: str, value: float | None) -> str:
+def _shown(value: float | None, percent: bool = True) -> str:
     if value is None:
         return "–"
-    return f"{value:.3f}" if name in ("nll", "brier") else f"{100 * value:.1f} %"
+    return f"{100 * value:.1f} %" if percent else f"{value:.3f}"
 
 
 def _table(*columns: str) -> Table:

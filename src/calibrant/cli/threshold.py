@@ -37,25 +37,18 @@ def threshold(
     """
     if (risk is None) != remove:
         raise UserError("Give either --risk, as in --risk 0.02, or --remove.")
-    if (ood is None) != (ood_rate is None):
-        raise UserError(
-            "--ood and --ood-rate go together: the unfamiliar text, and the share to be answered."
-        )
-    if score is not None and ood is None:
-        raise UserError("--score goes with --ood: it is learnt from unfamiliar text.")
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.abstention import DEFAULT_SCORE, Unfamiliar, learn_rule, remove_rule
+        from calibrant.abstention import learn_rule, remove_rule
 
         if risk is None:
             remove_rule(run)
             typer.echo(json.dumps({"run": str(run), "threshold": None}) if json_ else f"{run}: no rule.")
             return
-        unfamiliar = None
-        if ood is not None and ood_rate is not None:
-            unfamiliar = Unfamiliar(ood, ood_rate, DEFAULT_SCORE if score is None else score)
-        learnt = learn_rule(run, risk, dev, confidence, unfamiliar, text_column, label_column, progress)
+        learnt = learn_rule(
+            run, risk, dev, confidence, ood, ood_rate, score, text_column, label_column, progress
+        )
     stored, naive = learnt.stored, learnt.naive
     if json_:
         typer.echo(json.dumps({"run": str(run), **stored, "naive": naive}))
@@ -67,7 +60,7 @@ def threshold(
     typer.echo(
         f"On the dev texts it answers {on_dev['coverage']:.1%}, of which {on_dev['risk']:.1%} are wrong."
     )
-    if unfamiliar is not None:
+    if ood is not None:
         typer.echo(f"The score turns away {on_dev['turned_away']:.1%} of them as unfamiliar.")
     if naive is not None:
         typer.echo(

@@ -1,5 +1,7 @@
 """Text in: a user's files, and public datasets declared one file each."""
 
+from collections.abc import Mapping
+
 from calibrant.data.base import Dataset
 from calibrant.data.files import read_file
 from calibrant.data.splits import make_splits
@@ -8,6 +10,6 @@ from calibrant.registry import discover
 __all__ = ["Dataset", "datasets", "make_splits", "read_file"]
 
 
-def datasets() -> dict[str, Dataset]:
+def datasets() -> Mapping[str, Dataset]:
     """Every declared dataset by name."""
-    return dict(discover("calibrant.data", Dataset))
+    return discover("calibrant.data", Dataset)

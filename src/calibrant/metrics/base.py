@@ -34,6 +34,12 @@ class Metric:
     higher_is_better: bool
     function: Callable[[Any, Any], float]  # (probabilities, labels) or (confidence, positive), by kind
     ranks: bool = False  # of detection: whether only the order counts, so that any real number may be ranked
+    percent: bool = True  # False where a table should not show 100 times the value
+
+    @property
+    def arrow(self) -> str:
+        """To where it is better."""
+        return "↑" if self.higher_is_better else "↓"
 
 
 def check_classification(probabilities: ArrayLike, labels: ArrayLike) -> tuple[Floats, Integers]:

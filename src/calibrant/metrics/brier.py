@@ -21,4 +21,6 @@ def brier_score(probabilities: ArrayLike, labels: ArrayLike) -> float:
     return float(((p - one_hot) ** 2).sum(axis=1).mean())
 
 
-BRIER = Metric("brier", "Brier score", "classification", higher_is_better=False, function=brier_score)
+BRIER = Metric(
+    "brier", "Brier score", "classification", higher_is_better=False, function=brier_score, percent=False
+)

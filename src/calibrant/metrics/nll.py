@@ -27,4 +27,6 @@ def negative_log_likelihood(probabilities: ArrayLike, labels: ArrayLike) -> floa
     )  # + 0.0: no "-0.0" when all is certain
 
 
-NLL = Metric("nll", "NLL", "classification", higher_is_better=False, function=negative_log_likelihood)
+NLL = Metric(
+    "nll", "NLL", "classification", higher_is_better=False, function=negative_log_likelihood, percent=False
+)

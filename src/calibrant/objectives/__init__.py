@@ -1,5 +1,7 @@
 """What training minimises: one file each."""
 
+from collections.abc import Mapping
+
 from calibrant.objectives.base import Loss, Objective
 from calibrant.objectives.cross_entropy import CrossEntropy
 from calibrant.objectives.entropy_regularized import EntropyRegularized
@@ -26,6 +28,6 @@ __all__ = [
 ]
 
 
-def objectives() -> dict[str, type[Objective]]:
+def objectives() -> Mapping[str, type[Objective]]:
     """Every objective by name."""
-    return dict(discover("calibrant.objectives", Objective))
+    return discover("calibrant.objectives", Objective)

@@ -1,11 +1,33 @@
 """How unfamiliar a text is, larger meaning less familiar: one file each."""
 
+from collections.abc import Mapping
+
 from calibrant.registry import discover
 from calibrant.scores.base import FeatureScore, Score
+from calibrant.scores.energy import Energy
+from calibrant.scores.entropy import Entropy
+from calibrant.scores.knn import NearestNeighbours
+from calibrant.scores.mahalanobis import Mahalanobis
+from calibrant.scores.margin import Margin
+from calibrant.scores.max_logit import MaxLogit
+from calibrant.scores.max_probability import MaxProbability
+from calibrant.scores.relative_mahalanobis import RelativeMahalanobis
 
-__all__ = ["FeatureScore", "Score", "scores"]
+__all__ = [
+    "Energy",
+    "Entropy",
+    "FeatureScore",
+    "Mahalanobis",
+    "Margin",
+    "MaxLogit",
+    "MaxProbability",
+    "NearestNeighbours",
+    "RelativeMahalanobis",
+    "Score",
+    "scores",
+]
 
 
-def scores() -> dict[str, type[Score]]:
+def scores() -> Mapping[str, type[Score]]:
     """Every score by name."""
-    return dict(discover("calibrant.scores", Score))
+    return discover("calibrant.scores", Score)

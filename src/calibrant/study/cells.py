@@ -35,10 +35,14 @@ class Key:
     seed: int
     variant: str = ""  # what differs from the method's own settings; "" in the main tables
 
+    @property
+    def row(self) -> str:
+        """Method and variant: what differs only in its seed shares it."""
+        return ",".join(filter(None, (self.method, self.variant)))
+
     def path(self, study: Path | str) -> Path:
         """Of its JSON file; the confidences lie beside it."""
-        folder = ",".join(filter(None, (self.method, self.variant)))
-        return Path(study) / "cells" / self.dataset / folder / f"seed-{self.seed}.json"
+        return Path(study) / "cells" / self.dataset / self.row / f"seed-{self.seed}.json"
 
 
 def variant(settings: Mapping[str, Any]) -> str:

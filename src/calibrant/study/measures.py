@@ -43,4 +43,4 @@ def measures() -> dict[str, Measure]:
 def _measure(metric: Metric, group: str) -> Measure:
     name = f"{group}.{metric.name}" if group else metric.name
     title = f"{DETECTIONS[group]}: {metric.title}" if group else metric.title
-    return Measure(name, title, metric.higher_is_better, percent=metric.name not in ("nll", "brier"))
+    return Measure(name, title, metric.higher_is_better, metric.percent)

@@ -43,7 +43,7 @@ def outlook(study: Path | str, asked: Request, progress: Progress = silent) -> d
                 "seed": first.config.seed,
                 "training": first.what,
                 "steps": sum(t.steps for t in untrained),
-                "cells": [",".join(filter(None, (c.key.method, c.key.variant))) for c in job.cells],
+                "cells": [cell.key.row for cell in job.cells],
                 "seconds": round(seconds, 1),
             }
         )

@@ -68,18 +68,14 @@ def _on_machines(cells: Iterable[Cell]) -> list[str]:
 
 
 def _only(cells: Iterable[Cell]) -> str:
-    return f" (NOT the same for every cell; here {', '.join(dict.fromkeys(map(_row, cells)))})"
-
-
-def _row(cell: Cell) -> str:
-    return ",".join(filter(None, (cell.key.method, cell.key.variant)))
+    return f" (NOT the same for every cell; here {', '.join(dict.fromkeys(cell.key.row for cell in cells))})"
 
 
 def _on_hyper_parameters(cells: Iterable[Cell]) -> list[str]:
     """A sentence for each dataset with an objective that has not its own; a row has one for all its seeds."""
     rows: dict[str, dict[str, dict[str, list[int]]]] = {}
     for cell in cells:
-        row = rows.setdefault(cell.key.dataset, {}).setdefault(_row(cell), {})
+        row = rows.setdefault(cell.key.dataset, {}).setdefault(cell.key.row, {})
         row.setdefault(beside_defaults(cell.objective), []).append(cell.key.seed)
     said = {
         dataset: [f"{row} with {_found(found)}" for row, found in by_row.items() if found.keys() - {""}]
@@ -124,7 +120,7 @@ def sharing_members(cells: Iterable[Cell]) -> list[Cell]:
 def _on_hopeless(cells: Iterable[Cell]) -> list[str]:
     found: dict[str, dict[str, None]] = {}
     for cell in hopeless(cells):
-        found.setdefault(cell.key.dataset, {})[_row(cell)] = None
+        found.setdefault(cell.key.dataset, {})[cell.key.row] = None
     return [
         f"{dataset}: less than half of the best accuracy, and so never bold: {', '.join(rows)}."
         for dataset, rows in found.items()
@@ -138,7 +134,7 @@ def hopeless(cells: Iterable[Cell]) -> list[Cell]:
     """
     rows: dict[str, dict[str, list[Cell]]] = {}
     for cell in cells:
-        rows.setdefault(cell.key.dataset, {}).setdefault(_row(cell), []).append(cell)
+        rows.setdefault(cell.key.dataset, {}).setdefault(cell.key.row, []).append(cell)
     found = []
     for by_row in rows.values():
         accuracy = {row: fmean(cell.metrics["accuracy"] for cell in of) for row, of in by_row.items()}

@@ -1,11 +1,13 @@
 """Where the trainings of a study run: one file each."""
 
+from collections.abc import Mapping
+
 from calibrant.registry import discover
 from calibrant.study.executors.base import Executor
 
 __all__ = ["Executor", "executors"]
 
 
-def executors() -> dict[str, type[Executor]]:
+def executors() -> Mapping[str, type[Executor]]:
     """Every executor by name."""
-    return dict(discover("calibrant.study.executors", Executor))
+    return discover("calibrant.study.executors", Executor)

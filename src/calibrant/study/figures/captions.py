@@ -34,8 +34,7 @@ def seeds(cells: Iterable[Cell]) -> str:
     """
     of: dict[str, list[int]] = {}
     for cell in cells:
-        name = ",".join(filter(None, (cell.key.method, cell.key.variant)))
-        of[name] = sorted({*of.get(name, []), cell.key.seed})
+        of[cell.key.row] = sorted({*of.get(cell.key.row, []), cell.key.seed})
     if len(set(map(tuple, of.values()))) == 1:
         return _seeds(next(iter(of.values())))
     return "; ".join(f"{name}: {_seeds(found).lower()}" for name, found in of.items())

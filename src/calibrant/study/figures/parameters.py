@@ -1,8 +1,6 @@
 """Parameter study: what δ_on, δ_off and δ_y of manifold smoothing do, one at a time."""
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,6 +9,7 @@ from calibrant.report.plots import ACCENT, FAINT, INK, dress
 from calibrant.study.cells import Cell
 from calibrant.study.figures.base import DatasetCells, Drawing, FigureOfCells, mean_and_deviation
 from calibrant.study.figures.captions import about
+from calibrant.study.measures import measures
 
 METHOD = "manifold-smoothing"
 PARAMETERS = {
@@ -19,12 +18,12 @@ PARAMETERS = {
     "delta_y": r"$\delta_y$",
 }
 ROWS = {
-    "Accuracy, %": ("accuracy",),
-    "ECE, %": ("ece",),
-    "NBAUCC 0.5, %\nmisclassified": ("misclassification", "nbaucc_0.5"),
-    "NBAUCC 0.5, %\nunfamiliar": ("ood", "nbaucc_0.5"),
+    "Accuracy, %": "accuracy",
+    "ECE, %": "ece",
+    "NBAUCC 0.5, %\nmisclassified": "misclassification.nbaucc_0.5",
+    "NBAUCC 0.5, %\nunfamiliar": "ood.nbaucc_0.5",
 }
-"""What the paper's figure shows, and where it lies in what ``evaluate`` returns."""
+"""What the paper's figure shows, by the names of ``measures``."""
 
 
 def draw(cells: DatasetCells) -> Drawing:
@@ -34,12 +33,14 @@ def draw(cells: DatasetCells) -> Drawing:
     if missing:
         raise cells.lacks(missing, "--parts parameters")
     used = [cell for by_value in points.values() for at in by_value.values() for cell in at]
-    rows = {title: path for title, path in ROWS.items() if None not in {number(cell, path) for cell in used}}
+    found = {title: measures()[name].of for title, name in ROWS.items()}
+    rows = {title: number for title, number in found.items() if None not in map(number, used)}
     figure = Figure(figsize=(9.6, 1.9 * len(rows) + 0.6), layout="constrained")
     grid = figure.subplots(len(rows), len(points), sharex="col", sharey="row", squeeze=False)
-    for row, (title, path) in zip(grid, rows.items(), strict=True):
+    for row, (title, number) in zip(grid, rows.items(), strict=True):
         for axes, (name, by_value) in zip(row, points.items(), strict=True):
-            _panel(axes, {delta: [100 * number(cell, path) for cell in at] for delta, at in by_value.items()})
+            numbers = {delta: list(map(number, at)) for delta, at in by_value.items()}
+            _panel(axes, {delta: [100 * n for n in at if n is not None] for delta, at in numbers.items()})
             for default in _defaults(name, points):
                 axes.axvline(default, color=FAINT, linestyle="--", linewidth=1)
             dress(axes, "", title if axes is row[0] else "", title="")
@@ -64,11 +65,6 @@ def tried(cells: DatasetCells, name: str) -> dict[float, list[Cell]]:
         ):
             by_value.setdefault(cell.objective[name], []).append(cell)
     return dict(sorted(by_value.items()))
-
-
-def number(cell: Cell, path: Sequence[str]) -> Any:
-    """What was measured; None where there was no unfamiliar text to measure it on."""
-    return reduce(lambda found, key: None if found is None else found[key], path, cell.metrics)
 
 
 def _defaults(name: str, points: Mapping[str, Mapping[float, Sequence[Cell]]]) -> set[float]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from calibrant.measure import _if_it_can_be_had, measure
+from calibrant.measuring import _read_if_available, measure
 
 COLUMNS = ("text", "label")
 
@@ -42,5 +42,5 @@ def test_unfamiliar_text_that_nobody_named_may_be_missing(tmp_path, monkeypatch)
     with pytest.warns(
         UserWarning, match=r"Measured on familiar text only\. The test split of sst-2 could not"
     ):
-        assert _if_it_can_be_had("sst-2", COLUMNS, None) is None
-    assert list(_if_it_can_be_had("banking77", COLUMNS, None).texts) == ["from files"]
+        assert _read_if_available("sst-2", COLUMNS, None) is None
+    assert list(_read_if_available("banking77", COLUMNS, None).texts) == ["from files"]

@@ -14,7 +14,7 @@ from calibrant import artifact
 from calibrant.calibrators import calibrators
 from calibrant.calibrators.foldable import Foldable
 from calibrant.errors import UserError
-from calibrant.export import export, fold, write_plain
+from calibrant.exporting import export, fold, write_plain
 from calibrant.models.last_linear import last_linear
 from conftest import tiny_tokenizer
 from families import FAMILIES, tiny

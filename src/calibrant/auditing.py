@@ -21,7 +21,7 @@ from calibrant.data.labels import match_labels
 from calibrant.data.splits import warn_of_overlap
 from calibrant.errors import UserError
 from calibrant.evaluation import evaluate
-from calibrant.export import check_plain, check_target, write_plain
+from calibrant.exporting import check_plain, check_target, write_plain
 from calibrant.inference.single import SinglePass
 from calibrant.miscalibration import Miscalibration, miscalibration
 from calibrant.models.pretrained import load_trained
@@ -37,16 +37,16 @@ ENOUGH_TOKENS = 512  # of a text, where neither model nor tokenizer has a limit
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be audited, as a user types it."""
+    """What is to be audited: the arguments of ``audit``, as a user types them."""
 
-    model: str  # a directory or a hub id
+    model: str
     test: str
     ood: str | None = None
     dev: str | None = None
     text_column: str = "text"
     label_column: str = "label"
-    max_length: int | None = None  # None: what the model can take
-    export: str | None = None  # where to write the model with its calibrator folded in
+    max_length: int | None = None
+    export: str | None = None
 
     def command(self, verb: str, **changes: str | None) -> str:
         """A command line with the options that were given, and changes to them; None leaves one out."""
@@ -171,15 +171,36 @@ class Evidence:
         return Entry(name, test, ood, evaluate(test, ood))
 
 
-def audit(question: Question, progress: Progress | None = None) -> Audit:
-    """Measure the model on test and on unfamiliar text; with dev texts, fit calibrators and give advice.
+def audit(
+    model: str,
+    test: str,
+    ood: str | None = None,
+    dev: str | None = None,
+    text_column: str = "text",
+    label_column: str = "label",
+    max_length: int | None = None,
+    export: str | None = None,
+    progress: Progress | None = None,
+) -> Audit:
+    """Measure a model on test and on unfamiliar text; with dev texts, fit calibrators and give advice.
 
     The calibrator is chosen by dev alone, so that what is measured on test does not flatter it.
+
+    Args:
+        model: a directory or a hub id.
+        test: a labelled file.
+        ood: a file of unfamiliar texts.
+        dev: another labelled file.
+        text_column, label_column: of the files.
+        max_length: in tokens; what the model can take where it is not given.
+        export: where to write the model with its calibrator folded in.
+        progress: told of each batch.
     """
+    question = Question(model, test, ood, dev, text_column, label_column, max_length, export)
     texts = _read(question)
     provenance = {part: these.provenance() for part, these in texts.items()}
-    subject = Subject(question.model, question.max_length)
-    if question.export is not None:
+    subject = Subject(model, max_length)
+    if export is not None:
         check_plain(subject.model)
     labelled = [part for part in texts if part != "ood"]
     ids = match_labels([texts[part] for part in labelled], subject.label_names)
@@ -187,7 +208,7 @@ def audit(question: Question, progress: Progress | None = None) -> Audit:
     logits = {part: subject.logits(these, progress, part) for part, these in texts.items()}
 
     evidence = Evidence(logits["test"], labels["test"], logits.get("ood"))
-    as_it_is = evidence.entry(question.model, None)
+    as_it_is = evidence.entry(model, None)
     found = miscalibration(as_it_is.test)
     words = in_words(as_it_is.metrics, found, len(subject.label_names))
     remedy = None
@@ -196,8 +217,8 @@ def audit(question: Question, progress: Progress | None = None) -> Audit:
         remedy = _remedy(as_it_is, found, evidence, fitted)
     next_command = _next(question, remedy, subject)  # asked before folding, which changes the model
     exported = None
-    if remedy is not None and question.export is not None and remedy.chosen.calibrator is not None:
-        exported = _export(question.export, subject, remedy, provenance, progress)
+    if remedy is not None and export is not None and remedy.chosen.calibrator is not None:
+        exported = _export(export, subject, remedy, provenance, progress)
     return Audit(subject.max_length, provenance, as_it_is, found, words, remedy, exported, next_command)
 
 

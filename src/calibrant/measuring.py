@@ -59,7 +59,7 @@ def measure(
     if ood is not None:
         ood_texts = read_named(ood, columns, config.source, labelled=False)
     elif own_ood is not None:
-        ood_texts = _if_it_can_be_had(own_ood, columns, config.source)
+        ood_texts = _read_if_available(own_ood, columns, config.source)
     name, labels = classifier.run.name, classifier.class_ids(test_texts)
     kinds = fitted_scores(classifier, usable_scores(classifier), progress) if scores else {}
     _warn_of_overlap(classifier.run, test_texts)
@@ -140,7 +140,7 @@ def _warn_of_overlap(run: Run, test: Texts) -> None:
     warn_of_overlap(train, test)
 
 
-def _if_it_can_be_had(ood: str, columns: tuple[str, str], source: str | None) -> Texts | None:
+def _read_if_available(ood: str, columns: tuple[str, str], source: str | None) -> Texts | None:
     """Nobody named it: what is measured on familiar text need not wait for it."""
     try:
         return read_named(ood, columns, source, labelled=False)
