@@ -93,6 +93,21 @@ def test_the_same_seed_gives_the_same_loss(objective, model):
     assert loss_of(objective, model).total == loss_of(objective, model).total
 
 
+def test_all_happens_on_the_models_device(objective, model, monkeypatch):
+    """There is no GPU here, but tensors of ``meta`` do not go together with those of the CPU either."""
+    looks_at_values = "transformers.masking_utils._ignore_bidirectional_mask_sdpa"
+    monkeypatch.setattr(looks_at_values, lambda *_, **__: False)
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: contextlib.nullcontext())  # unknown to meta
+    batch = make_batch(model, 4)
+    there = Batch(*(part.to("meta") for part in (batch.input_ids, batch.attention_mask, batch.labels)))
+    loss = objective.loss(SplitModel(model.to("meta")), there).total
+    loss.backward()
+    assert loss.device.type == "meta"
+    # T5 unties some weights on the way, which are then of no use.
+    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
+    assert {gradient.device.type for gradient in gradients} == {"meta"}
+
+
 def test_a_batch_of_one_works(objective, model):
     loss = loss_of(objective, model, texts=1).total
     loss.backward()

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from scipy.special import softmax
 
 from calibrant import RunConfig, UserError, load
@@ -188,6 +189,26 @@ def test_mc_dropout_on_a_model_without_dropout_is_refused_before_training(settin
 
 def must_not_train(*args, **kwargs):
     raise AssertionError("it is trained already, or should have been refused")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"), True),
+        (RuntimeError("MPS backend out of memory"), True),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), True),
+        (RuntimeError("something else"), False),
+    ],
+)
+def test_out_of_memory_is_told_in_a_sentence(settings, tmp_path, monkeypatch, error, told):
+    def train(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(CalibratedTrainer, "train", train)
+    with pytest.raises(
+        UserError if told else RuntimeError, match="--batch-size" if told else "something else"
+    ):
+        fit(RunConfig(**settings), tmp_path / "run")
 
 
 # ensembles

@@ -13,7 +13,7 @@ import calibrant
 SOURCE = Path(calibrant.__file__).parent
 # The picture, from left to right. A part may import from those to its left, and a package from itself.
 ORDER = (
-    *("errors", "types", "atomic", "allocator", "clock", "methods", "card", "registry", "config"),
+    *("errors", "types", "atomic", "allocator", "device", "methods", "card", "registry", "config"),
     *("data", "models", "objectives", "training", "artifact", "inference", "calibrators"),
     *("dev", "conformal", "scores", "selective", "prediction", "metrics", "evaluation", "fitting", "scoring"),
     *("calibration", "abstention", "report", "measuring", "demo", "reference", "drift", "monitoring"),

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from accelerate.state import AcceleratorState
 from transformers import EvalPrediction, Trainer, TrainingArguments
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
@@ -276,11 +277,26 @@ def test_a_half_written_checkpoint_is_passed_over(csv_file, model_dir, tmp_path)
     assert fit(config, tmp_path / "run").complete
 
 
-def test_fp16_is_refused(tmp_path):
-    args = TrainingArguments(output_dir=str(tmp_path), report_to="none")
-    args.fp16 = True  # where transformers itself allows it, there is a GPU
+def test_fp16_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv(
+        "ACCELERATE_MIXED_PRECISION", "fp16"
+    )  # as `accelerate launch` does; fp16=True needs a GPU
+    AcceleratorState._reset_state(reset_partial_state=True)
     with pytest.raises(UserError, match="float32 or bf16"):
-        CalibratedTrainer(model=tiny_bert(), args=args)
+        CalibratedTrainer(model=tiny_bert(), args=arguments(tmp_path))
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+def test_a_model_over_several_devices_is_refused(tmp_path):
+    model = tiny_bert()
+    model.hf_device_map = {"bert": 0, "classifier": 1}
+    with pytest.raises(UserError, match="without device_map"):
+        CalibratedTrainer(model=model, args=arguments(tmp_path))
+
+
+def test_compilation_is_refused(tmp_path):
+    with pytest.raises(UserError, match="torch_compile does nothing"):
+        CalibratedTrainer(model=tiny_bert(), args=arguments(tmp_path, torch_compile=True))
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,6 @@ Everything in a finished run is data: safetensors, JSON and Markdown, no pickle.
 
 import hashlib
 import json
-import os
-import platform
 import shutil
 import warnings
 from dataclasses import dataclass
@@ -206,7 +204,7 @@ def begin(
     inference: dict[str, Any],
 ) -> Run:
     """A new run, or the one of the same settings and data that is already there."""
-    import torch  # which reading a run does without
+    from calibrant.device import machine
 
     fingerprint = config.fingerprint(data=splits.provenance(), objective_settings=objective)
     if (path / RECORD).exists():
@@ -240,8 +238,7 @@ def begin(
             "data": splits.provenance(),
             "config": config.model_dump(),
             "versions": {name: version(name) for name in PACKAGES},
-            "machine": f"{platform.machine()}, {torch.get_num_threads()} of {os.cpu_count()} cores, "
-            f"Python {platform.python_version()}",
+            "machine": machine(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         },
     )

@@ -19,6 +19,7 @@ from calibrant.data.encode import encode
 from calibrant.data.files import read_file
 from calibrant.data.labels import match_labels
 from calibrant.data.splits import warn_of_overlap
+from calibrant.device import device
 from calibrant.errors import UserError
 from calibrant.evaluation import evaluate
 from calibrant.exporting import check_plain, check_target, write_plain
@@ -120,6 +121,7 @@ class Subject:
 
     def __init__(self, name: str, max_length: int | None) -> None:
         self.model, self.tokenizer = load_trained(name)
+        self.model.to(device())
         config, limit = self.model.config, self.tokenizer.model_max_length
         self.label_names = [str(config.id2label[i]) for i in range(config.num_labels)]
         if max_length is None:

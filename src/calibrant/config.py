@@ -13,7 +13,7 @@ from calibrant.registry import pick
 
 
 class RunConfig(BaseModel):
-    """Settings of one training run; two runs with equal settings, data and versions give equal models.
+    """Settings of one training run; on a CPU, equal settings, data, versions and threads give equal models.
 
     >>> RunConfig(dataset="20ng-15").method
     'manifold-smoothing'

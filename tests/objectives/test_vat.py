@@ -105,3 +105,12 @@ def test_bad_settings_are_refused_in_one_sentence(settings, message):
     with pytest.raises(UserError) as error:
         VAT(**settings)
     assert str(error.value) == message
+
+
+def test_bf16_does_not_round_the_neighbour_away():
+    kls = []
+    for bf16 in (False, True):
+        torch.manual_seed(3)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
+            kls.append(VAT(epsilon=1e-4).loss(SplitModel(tiny_model().float()), make_batch()).terms["kl"])
+    assert kls[0] == kls[1] > 0

@@ -1,5 +1,6 @@
 """The command line: parse, call, print. One file per command; heavy imports inside."""
 
+import io
 import os
 import sys
 
@@ -59,6 +60,8 @@ def main() -> None:
     # dies with an illegal instruction.
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
+        sys.stdout.reconfigure(encoding="utf-8")  # where Windows would write files in an encoding of its own
     try:
         app(prog_name="calibrant")
     except UserError as error:

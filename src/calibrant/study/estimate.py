@@ -20,8 +20,8 @@ from pathlib import Path
 import torch
 
 from calibrant.atomic import write_json
-from calibrant.clock import work_seconds
 from calibrant.config import RunConfig
+from calibrant.device import device, device_name, work_seconds
 from calibrant.fitting import load_splits
 from calibrant.methods import METHODS
 from calibrant.study.plan import Job, Planned, Training
@@ -83,7 +83,7 @@ def measured_times(
     """By ``place``; what was timed before on this machine is taken from the study's folder."""
     path = study / CACHE
     cache = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    machine = f"{platform.node()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
+    machine = f"{platform.node()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads{device_name()}"
     found = {}
     for where, config in {place(t): t.config for t in reversed(trainings)}.items():
         plain = config.model_copy(update={"seed": 0, "method": "bert", "objective": {}})
@@ -111,8 +111,7 @@ def _measure(config: RunConfig, progress: Progress) -> Times:
     set_seed(0)
     splits = load_splits(config)
     model, tokenizer = load_classifier(config.model, splits.label_names, config.layers, splits.train.texts)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    use_cheap_dropout(model.to(device))
+    use_cheap_dropout(model.to(device()))
     keep_freed_memory()
     split, optimizer = SplitModel(model), torch.optim.AdamW(model.parameters(), fused=True)
     rows = encode(
@@ -124,7 +123,8 @@ def _measure(config: RunConfig, progress: Progress) -> Times:
     steps, predictions = [], []
     for number in (0, *range(STEPS)):  # the first once more, since the very first step is slower
         ids, mask = pad(rows[number * config.batch_size :][: config.batch_size], tokenizer.pad_token_id)
-        batch = Batch(ids.to(device), mask.to(device), torch.zeros(len(ids), dtype=torch.long, device=device))
+        labels = torch.zeros(len(ids), dtype=torch.long)
+        batch = Batch(*(part.to(model.device) for part in (ids, mask, labels)))
         model.train()
         started = work_seconds()
         loss = CrossEntropy().loss(split, batch).total

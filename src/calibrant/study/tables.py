@@ -103,7 +103,7 @@ def more(cells: Sequence[Cell]) -> list[Table]:
         columns = [(dataset, measure) for measure in shown]
         table = _measured(costed, f"more-{dataset}", f"More on {dataset}", rows, columns)
         if _clock(cells, dataset) == "seconds":
-            told = f"{dataset}: training time by the wall's clock, with what else the machine did meanwhile."
+            told = f"{dataset}: training time by wall clock, with what else the machine did meanwhile."
             table = replace(table, notes=(*table.notes, told))
         tables.append(table)
     return tables
