@@ -37,13 +37,15 @@ EXPERIMENTS = {
     ),
     "investigation": (
         PRESETS["laptop"].config("20ng-15").model_dump(),
-        {  # beside the study's own cells: plain, and δ_off = 0.02, for 8 epochs at 3e-4
+        {
+            "plain": PLAIN,
             "plain, 16 epochs": {**PLAIN, "epochs": 16},
             "plain, rate 1e-4": {**PLAIN, "learning_rate": 1e-4},
             "δ_off 0.001": ours(delta_off=0.001),
             "δ_off 0.005": ours(delta_off=0.005),
             "δ_off 0.005, 16 epochs": {**ours(delta_off=0.005), "epochs": 16},
             "δ_off 0.005, rate 1e-4": {**ours(delta_off=0.005), "learning_rate": 1e-4},
+            "δ_off 0.02": ours(delta_off=0.02),
             "δ_off 0.02, rate 1e-4": {**ours(delta_off=0.02), "learning_rate": 1e-4},
         },
     ),
