@@ -22,7 +22,7 @@ from transformers import BertConfig, BertForSequenceClassification, PreTrainedTo
 from calibrant.cli import main
 from calibrant.config import RunConfig
 from calibrant.fitting import fit
-from made_cells import Maker
+from random_cells import Maker
 
 torch.set_num_threads(1)  # for models this small, a second thread only waits
 

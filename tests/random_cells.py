@@ -1,4 +1,4 @@
-"""Cells of a study made by hand, with confidences drawn at random."""
+"""Cells of a study on disk, with confidences drawn at random."""
 
 from dataclasses import dataclass
 from pathlib import Path
