@@ -204,7 +204,7 @@ def begin(
     inference: dict[str, Any],
 ) -> Run:
     """A new run, or the one of the same settings and data that is already there."""
-    from calibrant.device import machine
+    from calibrant.device import machine  # which loads torch; reading a run does without
 
     fingerprint = config.fingerprint(data=splits.provenance(), objective_settings=objective)
     if (path / RECORD).exists():

@@ -74,9 +74,8 @@ def draw() -> Drawing:
     """The samples of a few points, then the confidence after plain and after smoothed training."""
     points, classes = make_moons(POINTS, noise=0.1, random_state=SEED)
     x, y = torch.tensor(points, dtype=torch.float32), torch.tensor(classes)
-    with torch.random.fork_rng(
-        devices=range(torch.cuda.device_count())
-    ):  # the caller's random numbers are not ours to advance
+    # The caller's random numbers are not ours to advance.
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         plain, smoothed = train(x, y, smoothed=False), train(x, y, smoothed=True)
         partners = torch.randperm(POINTS)
     figure = Figure(figsize=(12, 4.4), layout="constrained")
