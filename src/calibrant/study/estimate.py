@@ -9,7 +9,6 @@ the number of threads: the estimate is of a machine that does nothing else, howe
 """
 
 import json
-import os
 import platform
 import random
 import statistics
@@ -21,7 +20,7 @@ import torch
 
 from calibrant.atomic import write_json
 from calibrant.config import RunConfig
-from calibrant.device import device, device_name, work_seconds
+from calibrant.device import device, machine, work_seconds
 from calibrant.fitting import load_splits
 from calibrant.methods import METHODS
 from calibrant.study.plan import Job, Planned, Training
@@ -83,11 +82,11 @@ def measured_times(
     """By ``place``; what was timed before on this machine is taken from the study's folder."""
     path = study / CACHE
     cache = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    machine = f"{platform.node()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads{device_name()}"
+    here = f"{platform.node()}, {machine()}"
     found = {}
     for where, config in {place(t): t.config for t in reversed(trainings)}.items():
         plain = config.model_copy(update={"seed": 0, "method": "bert", "objective": {}})
-        key = plain.fingerprint(machine=machine)
+        key = plain.fingerprint(machine=here)
         if key not in cache:
             cache[key] = asdict(_measure(plain, progress))
             study.mkdir(parents=True, exist_ok=True)
