@@ -1,7 +1,7 @@
 """What a change to training does to quality: variants of one setting, measured on test, on disk as it goes.
 
     python benchmarks/quality.py cheapest --seeds 0 1 2          # the demo's setting: training for less
-    python benchmarks/quality.py investigation --seeds 0         # the study's: length, rate and δ_off
+    python benchmarks/quality.py investigation --seeds 0         # the study's: length, rate, texts and δ_off
 
 A run that is finished is used again, so that the command can be stopped and repeated.
 """
@@ -47,6 +47,9 @@ EXPERIMENTS = {
             "δ_off 0.005, rate 1e-4": {**ours(delta_off=0.005), "learning_rate": 1e-4},
             "δ_off 0.02": ours(delta_off=0.02),
             "δ_off 0.02, rate 1e-4": {**ours(delta_off=0.02), "learning_rate": 1e-4},
+            "plain, 4000 texts": {**PLAIN, "max_train_samples": 4000},
+            "δ_off 0.001, 4000 texts": {**ours(delta_off=0.001), "max_train_samples": 4000},
+            "δ_off 0.005, 4000 texts": {**ours(delta_off=0.005), "max_train_samples": 4000},
         },
     ),
 }
@@ -73,7 +76,7 @@ def table(found: dict[str, dict[int, dict]]) -> str:
             spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
             each = ", ".join(f"{value:.1f}" for value in values)
             cells.append(f"{statistics.mean(values):.1f}{spread} ({each})")
-        seconds = ", ".join(f"{result['seconds']:.0f}" for result in seeds.values())
+        seconds = ", ".join(f"{result['training']['seconds']:.0f}" for result in seeds.values())
         lines.append(f"| {variant} | {', '.join(map(str, seeds))} | " + " | ".join(cells) + f" | {seconds} |")
     return "\n".join(lines) + "\n"
 
@@ -95,9 +98,10 @@ def main() -> None:
             run = fit(config, arguments.runs / arguments.experiment / f"{variant}-{seed}")
             entry = measure(run.path).entry
             kept = ("objective", "config", "versions", "machine")
+            said = {name: figure for name, figure in run.record["training"].items() if name != "history"}
             result = {
                 "metrics": entry.metrics,
-                "seconds": run.record["training"]["seconds"],
+                "training": said,
                 **{name: run.record[name] for name in kept},
             }
             write_json(out / f"{variant}-{seed}.json", result)

@@ -10,9 +10,13 @@ import json
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
-HERE = Path(__file__).parent
+from calibrant.atomic import write_json
+from calibrant.device import machine
+
+ROOT = Path(__file__).parents[1]
 TOKENS, BATCH_SIZES = (32, 64, 128, 256, 512), (8, 16, 32, 64)
 POINTS = [(t, 32) for t in TOKENS] + [(128, b) for b in BATCH_SIZES if b != 32]
 KINDS = ("plain", "shared", "cheapest", "shared, checkpointing")
@@ -65,14 +69,21 @@ def plot(points: list[dict], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--point", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path, default=HERE / "scaling.json")
-    parser.add_argument("--plot", type=Path, default=HERE.parent / "docs" / "scaling.svg")
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "scaling" / "scaling.json")
+    parser.add_argument("--plot", type=Path, default=ROOT / "docs" / "scaling.svg")
     arguments = parser.parse_args()
     if arguments.point:
         kind, tokens, batch_size = arguments.point
         print(json.dumps(point(kind, int(tokens), int(batch_size))))
         return
     points = []
+    found = {
+        "command": "python benchmarks/scaling.py",
+        "versions": {name: version(name) for name in ("calibrant", "torch", "transformers")},
+        "machine": machine(),
+        "points": points,
+    }
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     for kind in KINDS:
         for tokens, batch_size in POINTS:
             command = [sys.executable, __file__, "--point", kind, str(tokens), str(batch_size)]
@@ -80,9 +91,7 @@ def main() -> None:
             measured = json.loads(done.stdout.splitlines()[-1])
             points.append({"kind": kind, "tokens": tokens, "batch_size": batch_size, **measured})
             print(points[-1], flush=True)
-            arguments.out.write_text(
-                json.dumps({"command": "python benchmarks/scaling.py", "points": points}, indent=1) + "\n"
-            )
+            write_json(arguments.out, found)
     plot(points, arguments.plot)
 
 

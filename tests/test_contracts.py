@@ -93,6 +93,7 @@ def test_the_same_seed_gives_the_same_loss(objective, model):
     assert loss_of(objective, model).total == loss_of(objective, model).total
 
 
+@pytest.mark.slow
 def test_all_happens_on_the_models_device(objective, model, monkeypatch):
     """There is no GPU here, but tensors of ``meta`` do not go together with those of the CPU either."""
     looks_at_values = "transformers.masking_utils._ignore_bidirectional_mask_sdpa"

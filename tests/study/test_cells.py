@@ -89,3 +89,15 @@ def test_confidences_that_changed_on_the_disk(cell, confidences, tmp_path):
     path.write_bytes(content)
     with pytest.raises(UserError, match=r"seed-3\.npz is missing or damaged; remove seed-3\.json"):
         read_confidences(cell, tmp_path)
+
+
+def test_measured_anew_and_interrupted_it_is_unfinished(cell, confidences, tmp_path, monkeypatch):
+    cell.write(tmp_path, confidences)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("calibrant.study.cells.write_json", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        replace(cell, fingerprint="another").write(tmp_path, confidences)
+    assert read_cells(tmp_path) == []

@@ -15,7 +15,7 @@ import torch
 from calibrant import fitting
 from calibrant.data.smoke import GeneratedSource
 from calibrant.data.sources import Unavailable
-from calibrant.errors import UserError
+from calibrant.errors import Diverged, UserError
 from calibrant.fitting import fit
 from calibrant.measuring import measure
 from calibrant.methods import METHODS
@@ -195,6 +195,36 @@ def test_a_method_that_always_fails_does_not_stop_a_resumed_study(tmp_path, inst
     ):
         run_study(tmp_path / "study", request("smoke", methods=["mixup", "vat"], seeds=[0, 1]))
     assert begun == [("mixup", 0), ("vat", 0), ("mixup", 1), ("vat", 1)]
+
+
+def test_methods_that_diverge_do_not_stop_the_seeds_after_them(tmp_path, instead):
+    def both_diverge_with_seed_0(method, seed):
+        if seed == 0:
+            raise Diverged("Training diverged.")
+
+    begun = instead(both_diverge_with_seed_0)
+    with pytest.raises(UserError, match=r"^2 of 4 trainings could not be done"):
+        run_study(tmp_path / "study", request("smoke", methods=["mixup", "vat"], seeds=[0, 1]))
+    assert len(begun) == 4
+
+
+def test_an_ensemble_is_measured_though_another_method_fails_and_not_without_a_member(tmp_path, instead):
+    methods = ["bert", "mixup", "deep-ensemble"]
+    begun = instead(mixup_fails)
+    with pytest.raises(UserError, match=r"^1 of 7 trainings could not be done, the first \(mixup on smoke"):
+        run_study(tmp_path / "study", request("smoke", methods=methods, seeds=[0]))
+    assert len(begun) == 7  # five members, mixup, and the members together
+    assert begun[-1] == ("bert", 0)
+
+    def a_member_fails(method, seed):
+        if seed == 3:
+            raise Diverged("Training diverged.")
+
+    begun.clear()
+    instead(a_member_fails)
+    with pytest.raises(UserError, match=r"^2 of 7 trainings could not be done, .* smoke, seed 3"):
+        run_study(tmp_path / "other", request("smoke", methods=methods, seeds=[0]))
+    assert len(begun) == 6
 
 
 def test_one_job_alone_says_only_why(tmp_path, instead):

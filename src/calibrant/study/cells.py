@@ -88,6 +88,7 @@ class Cell:
             correct=np.packbits(confidences.correct),
             ood=_pack(confidences.ood),
         )
+        path.unlink(missing_ok=True)  # an earlier one would go with confidences that are not its own
         write_bytes(path.with_suffix(".npz"), packed.getvalue())
         write_json(path, {"format": FORMAT, **asdict(self)})
 

@@ -9,7 +9,6 @@ STUDY/study.json         the preset, whose hyper-parameters all use, and how man
 
 import json
 import logging
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -19,8 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from calibrant.atomic import write_json
-from calibrant.errors import UserError
+from calibrant.atomic import remove_folder, write_json
+from calibrant.errors import Diverged, UserError
 from calibrant.fitting import silent
 from calibrant.study.estimate import CACHE, weight
 from calibrant.study.executors import Executor
@@ -40,6 +39,7 @@ from calibrant.study.search import (
 from calibrant.types import Progress
 
 logger = logging.getLogger(__name__)
+Failure = tuple[Job, UserError]
 RECORD = "study.json"
 BEFORE = {CACHE, "figures"}
 """What --dry-run and the figures that need no cells may leave in a folder before a study begins in it."""
@@ -81,7 +81,7 @@ def run_study(
     def drop(trainings: Iterable[str]) -> None:
         for fingerprint in trainings:
             if drop_runs and not needed[fingerprint]:
-                shutil.rmtree(study / "runs" / fingerprint, ignore_errors=True)
+                remove_folder(study / "runs" / fingerprint)
 
     # Points of a grid can be cells that are asked for whatever is chosen, those of the parameter study.
     before = plan(asked, settings(read_chosen(study))) if search.grids else []
@@ -93,7 +93,7 @@ def run_study(
     looks = search.jobs()
     if search.grids:
         import_optuna()  # before hours of training
-        _do(executor, partial(look_at_dev, study), looks, progress, "search", looked)
+        _tell(_do(executor, partial(look_at_dev, study), looks, progress, "search", looked), len(looks))
         search.choose()  # what was looked at in full before this command
         search.refuse_hopeless()
 
@@ -114,10 +114,15 @@ def run_study(
         drop(trained)
 
     drop(looked_at(study))
+    failures: list[Failure] = []
     for wave in both:
-        _do(executor, partial(measure_job, study), wave, progress, "study", measured)
-    jobs = len(looks) + sum(map(len, both))
-    return Outcome(len(cells), len(todo), jobs, round(time.monotonic() - started, 1))
+        lost = {training.fingerprint for job, _ in failures for training in job.trainings}
+        whole = [job for job in wave if lost.isdisjoint(training.fingerprint for training in job.trainings)]
+        failures += [(job, UserError("a member of it failed.")) for job in wave if job not in whole]
+        failures += _do(executor, partial(measure_job, study), whole, progress, "study", measured)
+    jobs = sum(map(len, both))
+    _tell(failures, jobs)
+    return Outcome(len(cells), len(todo), len(looks) + jobs, round(time.monotonic() - started, 1))
 
 
 def in_study(study: Path, asked: Request) -> Request:
@@ -197,16 +202,17 @@ def _do(
     jobs: Sequence[Job],
     progress: Progress,
     what: str,
-    after: Callable[[Job], None] = lambda job: None,
-) -> None:
-    """All jobs; those that cannot be done are told at the end, so that they do not cost the others.
+    after: Callable[[Job], None],
+) -> list[Failure]:
+    """All jobs, and those that could not be done, which do not cost the others.
 
-    Unless all fail so far, and two of different methods have: then it is more than those.
+    Unless all fail so far, and two of different methods have: then it is more than those. One that diverges
+    tells of its own hyper-parameters only.
     """
     if not jobs:
-        return
+        return []
     total, done, started = sum(map(weight, jobs)), 0.0, time.monotonic()
-    failures: list[tuple[Job, str]] = []
+    failures: list[Failure] = []
     progress(what, 0, round(total))
     for number, (job, failure) in enumerate(executor.run(work, jobs, progress), start=1):
         done += weight(job)
@@ -214,9 +220,10 @@ def _do(
         left = timedelta(seconds=round((time.monotonic() - started) * (total - done) / done))
         if failure is not None:
             failures.append((job, failure))
-            methods = {failed.trainings[0].config.method for failed, _ in failures}
-            if len(failures) == number and (len(methods) > 1 or len(jobs) == 1):
-                raise UserError(failure)
+            broken = [failed for failed, why in failures if not isinstance(why, Diverged)]
+            methods = {failed.trainings[0].config.method for failed in broken}
+            if len(broken) == number and len(methods) > 1:
+                raise failure
             logger.warning("%s could not be done: %s", job, failure)
             continue
         after(job)
@@ -230,9 +237,15 @@ def _do(
             left,
             f"{end:%H:%M}",
         )
+    return failures
+
+
+def _tell(failures: Sequence[Failure], jobs: int) -> None:
     if failures:
         first, why = failures[0]
+        if jobs == 1:
+            raise why
         raise UserError(
-            f"{len(failures)} of {len(jobs)} trainings could not be done, the first ({first}) because: {why} "
+            f"{len(failures)} of {jobs} trainings could not be done, the first ({first}) because: {why} "
             "The others are done, and the same command tries these again."
         )

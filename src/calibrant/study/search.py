@@ -5,7 +5,7 @@
 ECE(h) and acc(h) are means over seeds s of what a training with h and s has on the n texts of dev. The paper
 does not say the condition; without it a model that learns nothing, and knows, is the best calibrated.
 
-Nothing here reads test texts: trainings see train and dev, and a study's cells are planned from the choice
+Nothing here looks at test texts: trainings see train and dev, and a study's cells are planned from the choice
 that this leaves in ``chosen.json``.
 """
 

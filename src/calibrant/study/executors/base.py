@@ -10,6 +10,7 @@ from calibrant.study.plan import Job
 from calibrant.types import Progress
 
 Work = Callable[[Job, Progress], None]
+Done = tuple[Job, UserError | None]
 
 
 @dataclass(frozen=True)
@@ -30,14 +31,14 @@ class Executor(ABC):
         """With how many a study begins here."""
 
     @abstractmethod
-    def run(self, work: Work, jobs: Sequence[Job], progress: Progress) -> Iterator[tuple[Job, str | None]]:
-        """Each job when it is done, with None, or with the sentence that says why it could not be."""
+    def run(self, work: Work, jobs: Sequence[Job], progress: Progress) -> Iterator[Done]:
+        """Each job when it is done, with None, or with why it could not be."""
 
 
-def attempt(work: Work, job: Job, progress: Progress) -> str | None:
+def attempt(work: Work, job: Job, progress: Progress) -> UserError | None:
     """Do a job; a training that diverges, say, is no reason to leave the others undone."""
     try:
         work(job, progress)
     except UserError as error:
-        return str(error)
+        return type(error)(str(error))  # without its frames, which hold the model
     return None

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import torch
 
-from calibrant.study.executors.base import Executor, Work, attempt
+from calibrant.study.executors.base import Done, Executor, Work, attempt
 from calibrant.study.plan import Job
 from calibrant.types import Progress
 
@@ -21,7 +21,7 @@ class Local(Executor):
         """All cores, as torch counts them."""
         return torch.get_num_threads()
 
-    def run(self, work: Work, jobs: Sequence[Job], progress: Progress) -> Iterator[tuple[Job, str | None]]:
+    def run(self, work: Work, jobs: Sequence[Job], progress: Progress) -> Iterator[Done]:
         """In the order given."""
         if self.threads is not None:
             torch.set_num_threads(self.threads)

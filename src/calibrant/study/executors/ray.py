@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from calibrant.errors import UserError
 from calibrant.fitting import silent
-from calibrant.study.executors.base import Executor, Work, attempt
+from calibrant.study.executors.base import Done, Executor, Work, attempt
 from calibrant.study.plan import Job
 from calibrant.types import Progress
 
@@ -32,7 +32,7 @@ class Ray(Executor):
         """One, so that jobs run side by side."""
         return 1
 
-    def run(self, work: Work, jobs: Sequence[Job], progress: Progress) -> Iterator[tuple[Job, str | None]]:
+    def run(self, work: Work, jobs: Sequence[Job], progress: Progress) -> Iterator[Done]:
         """In the order in which they end."""
         try:
             import ray
@@ -81,19 +81,19 @@ class Ray(Executor):
             socket.create_connection((host, int(port)), timeout=5).close()
 
 
-def _outcome(done: Any) -> str | None:
+def _outcome(done: Any) -> UserError | None:
     import ray
 
     try:
-        failure: str | None = ray.get(done)
+        failure: UserError | None = ray.get(done)
     except ray.exceptions.RayTaskError:  # an error of ours that no sentence foresees
         raise
     except ray.exceptions.RayError as error:
-        return f"its worker died {RETRIES + 1} times ({type(error).__name__}); look at Ray's logs."
+        return UserError(f"its worker died {RETRIES + 1} times ({type(error).__name__}); look at Ray's logs.")
     return failure
 
 
-def _on_a_worker(work: Work, job: Job, threads: int) -> str | None:
+def _on_a_worker(work: Work, job: Job, threads: int) -> UserError | None:
     import torch
 
     torch.set_num_threads(threads)
