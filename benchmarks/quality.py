@@ -11,10 +11,13 @@ import json
 import statistics
 from pathlib import Path
 
+import calibrant
+from calibrant.artifact import Run
 from calibrant.atomic import write_json, write_text
 from calibrant.config import RunConfig
 from calibrant.demo import METHODS, SETTINGS
-from calibrant.fitting import fit
+from calibrant.fitting import fit, load_splits
+from calibrant.inference import MCDropout, SinglePass
 from calibrant.measuring import measure
 from calibrant.study.presets import PRESETS
 
@@ -43,6 +46,8 @@ EXPERIMENTS = {
             "plain, rate 1e-4": {**PLAIN, "learning_rate": 1e-4},
             "δ_off 0.001": ours(delta_off=0.001),
             "δ_off 0.005": ours(delta_off=0.005),
+            "δ_off 0.001, pgd": ours(delta_off=0.001, solver="pgd"),
+            "δ_off 0.005, pgd": ours(delta_off=0.005, solver="pgd"),
             "δ_off 0.005, 16 epochs": {**ours(delta_off=0.005), "epochs": 16},
             "δ_off 0.005, rate 1e-4": {**ours(delta_off=0.005), "learning_rate": 1e-4},
             "δ_off 0.02": ours(delta_off=0.02),
@@ -61,6 +66,15 @@ COLUMNS = {
     "NBAUCC₀.₅ mistakes": lambda m: m["misclassification"]["nbaucc_0.5"],
     "NBAUCC₀.₅ unfamiliar": lambda m: m["ood"]["nbaucc_0.5"],
 }
+
+
+def label_probability(run: Run, texts: int = 200) -> dict[str, float]:
+    """Mean p_y of training texts, asked without and with dropout: the terms of ``shared`` differ in it."""
+    classifier, train = calibrant.load(run.path), load_splits(run.config).train
+    labels = classifier.class_ids(train)[:texts]
+    asked = {"without dropout": SinglePass(), "with dropout": MCDropout()}
+    found = {name: classifier.asked(how).predict_proba(train.texts[:texts]) for name, how in asked.items()}
+    return {name: float(p[range(len(labels)), labels].mean()) for name, p in found.items()}
 
 
 def table(found: dict[str, dict[int, dict]]) -> str:
@@ -101,7 +115,7 @@ def main() -> None:
             said = {name: figure for name, figure in run.record["training"].items() if name != "history"}
             result = {
                 "metrics": entry.metrics,
-                "training": said,
+                "training": {**said, "label_probability": label_probability(run)},
                 **{name: run.record[name] for name in kept},
             }
             write_json(out / f"{variant}-{seed}.json", result)

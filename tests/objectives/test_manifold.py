@@ -176,3 +176,15 @@ def test_entropy_is_finite_where_a_probability_underflows():
     torch.testing.assert_close(value, torch.tensor([-math.log(4), 0.0]))
     value.sum().backward()
     assert torch.isfinite(logits.grad).all()
+
+
+@pytest.mark.parametrize(("classes", "expected"), [(15, 0.59), (20, 0.56), (77, 0.44)])
+def test_what_the_loss_asks_for_where_the_samples_cannot_be_told_from_the_text(classes, expected):
+    """docs/method.md: one prediction for x, x′ and x″, averaged over the classes of the partner."""
+    p = torch.linspace(0.2, 0.99, 791).double()
+    logits = torch.cat([p[:, None], ((1 - p) / (classes - 1))[:, None].expand(-1, classes - 1)], dim=1).log()
+    y, partners = torch.zeros(classes, dtype=torch.long), torch.arange(classes)
+    targets = interpolate_labels(y, partners, classes, delta_y=0.1).double()
+    r_on = torch.stack([kl_divergence(target, logits) for target in targets]).mean(dim=0)
+    loss = -logits[:, 0] + r_on + negative_entropy(logits)
+    assert p[loss.argmin()].item() == pytest.approx(expected, abs=0.005)
