@@ -52,9 +52,8 @@ EXPERIMENTS = {
             "δ_off 0.005, rate 1e-4": {**ours(delta_off=0.005), "learning_rate": 1e-4},
             "δ_off 0.02": ours(delta_off=0.02),
             "δ_off 0.02, rate 1e-4": {**ours(delta_off=0.02), "learning_rate": 1e-4},
-            "plain, 4000 texts": {**PLAIN, "max_train_samples": 4000},
-            "δ_off 0.001, 4000 texts": {**ours(delta_off=0.001), "max_train_samples": 4000},
-            "δ_off 0.005, 4000 texts": {**ours(delta_off=0.005), "max_train_samples": 4000},
+            "plain, 2000 texts": {**PLAIN, "max_train_samples": 2000},
+            "δ_off 0.005, 2000 texts": {**ours(delta_off=0.005), "max_train_samples": 2000},
         },
     ),
 }
