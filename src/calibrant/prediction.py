@@ -23,6 +23,7 @@ from calibrant.data.splits import check_labels
 from calibrant.device import device
 from calibrant.errors import UserError
 from calibrant.inference import Inference, inferences
+from calibrant.models.linear import use_convolved_linear
 from calibrant.registry import pick
 from calibrant.scores.files import load_score
 from calibrant.selective import Rule
@@ -119,7 +120,7 @@ class Classifier:
         ]
         self.tokenizer = AutoTokenizer.from_pretrained(run.model_dir)
         for model in self.models:
-            model.to(device())
+            use_convolved_linear(model.to(device()))
 
     def asked(
         self,

@@ -9,6 +9,7 @@ from calibrant.data.encode import encode
 from calibrant.device import device
 from calibrant.errors import UserError
 from calibrant.inference import SinglePass
+from calibrant.models.linear import use_convolved_linear
 from calibrant.models.pretrained import load_trained
 from calibrant.models.split import SplitModel
 from calibrant.prediction import predict_logits
@@ -23,7 +24,7 @@ class Subject:
 
     def __init__(self, name: str, max_length: int | None) -> None:
         self.model, self.tokenizer = load_trained(name)
-        self.model.to(device())
+        use_convolved_linear(self.model.to(device()))
         config, limit = self.model.config, self.tokenizer.model_max_length
         self.label_names = [str(config.id2label[i]) for i in range(config.num_labels)]
         if max_length is None:

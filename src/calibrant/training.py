@@ -18,6 +18,7 @@ from calibrant.device import work_seconds
 from calibrant.errors import UserError
 from calibrant.models.dropout import use_cheap_dropout
 from calibrant.models.first_token import first_token_only
+from calibrant.models.linear import use_convolved_linear
 from calibrant.models.split import SplitModel
 from calibrant.objectives import CrossEntropy, Objective
 from calibrant.types import Batch, Progress
@@ -74,6 +75,7 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
         self.split = SplitModel(model)
         self.split.verify()
         use_cheap_dropout(model)
+        use_convolved_linear(model)
         keep_freed_memory()
         trainer_kwargs.setdefault("compute_metrics", dev_metrics)
         super().__init__(model, args, *trainer_args, **trainer_kwargs)

@@ -3,6 +3,7 @@ import torch
 
 from calibrant.models.dropout import use_cheap_dropout
 from calibrant.models.first_token import HEADS, first_token_only, first_token_too
+from calibrant.models.linear import use_convolved_linear
 from calibrant.models.split import SplitModel
 from families import FAMILIES, tiny
 
@@ -46,6 +47,7 @@ def test_only_the_first_token_is_computed_while_training_too(family, cheap):
     model = tiny(family).train()
     if cheap:
         use_cheap_dropout(model)
+        use_convolved_linear(model)
     seen = []
     layer = model.base_model.encoder.layer[-1]
     layer.intermediate.register_forward_hook(

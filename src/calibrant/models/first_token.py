@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from calibrant.models.dropout import ATTENTION
+from calibrant.models.linear import ConvolvedLinear
 
 # By name, so that a subclass, whose head may read more, is left alone.
 HEADS = (
@@ -104,6 +105,8 @@ def _last_layer(model: PreTrainedModel) -> nn.Module | None:
         return None
     layer: Any = model.base_model.encoder.layer[-1]
     attention = layer.attention.self
-    if attention.is_causal or not type(attention.key) is type(attention.value) is nn.Linear:
-        return None  # the first token of a decoder sees itself only; an adapter (LoRA) is more than a weight
+    if attention.is_causal:
+        return None  # the first token of a decoder sees itself only
+    if not {type(attention.key), type(attention.value)} <= {nn.Linear, ConvolvedLinear}:
+        return None  # an adapter (LoRA) is more than a weight
     return cast(nn.Module, layer)

@@ -102,6 +102,7 @@ def _measure(config: RunConfig, progress: Progress) -> Times:
     from calibrant.data.encode import encode, pad
     from calibrant.inference.single import SinglePass
     from calibrant.models.dropout import use_cheap_dropout
+    from calibrant.models.linear import use_convolved_linear
     from calibrant.models.pretrained import load_classifier
     from calibrant.models.split import SplitModel
     from calibrant.objectives import CrossEntropy
@@ -111,6 +112,7 @@ def _measure(config: RunConfig, progress: Progress) -> Times:
     splits = load_splits(config)
     model, tokenizer = load_classifier(config.model, splits.label_names, config.layers, splits.train.texts)
     use_cheap_dropout(model.to(device()))
+    use_convolved_linear(model)
     keep_freed_memory()
     split, optimizer = SplitModel(model), torch.optim.AdamW(model.parameters(), fused=True)
     rows = encode(
