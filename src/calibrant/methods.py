@@ -31,7 +31,7 @@ METHODS: dict[str, Method] = {
         Method("vat", "vat", cost=2.9),
         Method("mixup", "mixup", cost=1.0),
         Method("manifold-mixup", "manifold-mixup", cost=1.2),
-        Method("manifold-smoothing", "manifold-smoothing", cost=3.4),
+        Method("manifold-smoothing", "manifold-smoothing", cost=3.3),
         Method("deep-ensemble", "cross-entropy", inference="ensemble", cost=5.0),
         Method("mmce", "mmce", cost=1.0),
     )

@@ -5,6 +5,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from calibrant.errors import UserError
+from calibrant.models import linear
+from calibrant.models.linear import use_convolved_linear
 from calibrant.models.split import SplitModel
 from calibrant.objectives import CrossEntropy, ManifoldSmoothing
 from calibrant.objectives.manifold import interpolate_labels, kl_divergence, negative_entropy
@@ -23,8 +25,9 @@ def make_batch(padding: int = 0) -> Batch:
     return Batch(*widened, torch.tensor([0, 1, 2, 1, 0]))
 
 
-def loss_and_gradients(objective, batch, dropout=0.0, seed=3):
+def loss_and_gradients(objective, batch, dropout=0.0, seed=3, prepare=lambda model: None):
     model = tiny_bert(dropout=dropout).train()
+    prepare(model)
     torch.manual_seed(seed)
     loss = objective.loss(SplitModel(model), batch)
     loss.total.backward()
@@ -60,11 +63,15 @@ def published(objective, batch, seed=3):
 
 
 @pytest.mark.parametrize("solver", ["pgd", "shared"])
-def test_solvers_equal_the_published_pass_structure(solver):
+@pytest.mark.parametrize("convolved", [False, True])
+def test_solvers_equal_the_published_pass_structure(solver, convolved, monkeypatch):
+    monkeypatch.setattr(linear, "TOKENS", 1)  # few are enough here
+    monkeypatch.setattr(linear, "TOKENS_OF_A_TEXT", 1)
     objective = ManifoldSmoothing(solver=solver, lambda_on=0.7, lambda_off=0.3, delta_off=1e-2)
     batch = make_batch()
     expected, expected_gradients = published(objective, batch)
-    loss, gradients, _ = loss_and_gradients(objective, batch)
+    prepare = {"prepare": use_convolved_linear} if convolved else {}
+    loss, gradients, _ = loss_and_gradients(objective, batch, **prepare)
     torch.testing.assert_close(loss.total.detach(), expected, rtol=1e-5, atol=1e-6)
     for name, gradient in expected_gradients.items():
         torch.testing.assert_close(gradients[name], gradient, rtol=1e-4, atol=1e-5, msg=name)
