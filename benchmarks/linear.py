@@ -1,6 +1,6 @@
 """What linear layers by way of oneDNN gain: single layers, and whole steps with and without, interleaved.
 
-    CALIBRANT_DATA=… python benchmarks/linear.py
+    python benchmarks/linear.py
 
 MKL's seconds over oneDNN's, the median of each round's own ratio and its range.
 """
@@ -8,6 +8,7 @@ MKL's seconds over oneDNN's, the median of each round's own ratio and its range.
 import math
 import time
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -26,14 +27,8 @@ from workloads import WORKLOADS, prepare
 
 OUT = Path(__file__).parents[1] / "results" / "linear" / "linear.json"
 SIZES = ((384, 384), (384, 1536), (1536, 384), (768, 768), (768, 3072), (3072, 768))  # MiniLM's and BERT's
-BATCHES = (
-    (256, 8),
-    (128, 16),
-    (64, 32),
-    (32, 32),
-    (8, 128),
-    (32, 64),
-)  # texts, tokens; the first too short, so that both are MKL
+# Texts, tokens; the first are too short, so that both sides are MKL.
+BATCHES = ((256, 8), (128, 16), (64, 32), (32, 32), (8, 128), (32, 64))
 LAYER_ROUNDS, ROUNDS = 9, 4
 TOKENS = linear.TOKENS
 
@@ -67,7 +62,7 @@ def layer(inputs: int, outputs: int, texts: int, tokens: int):
         torch.autograd.grad(y, list(module.parameters()), g)
         times.append(time.perf_counter())
         return {
-            part: b - a for part, a, b in zip(("forward", "input", "weight"), times, times[1:], strict=False)
+            part: b - a for part, (a, b) in zip(("forward", "input", "weight"), pairwise(times), strict=True)
         }
 
     return run

@@ -1,5 +1,7 @@
 """Tiny random-weight classifiers of every encoder family that is supported."""
 
+import copy
+
 import torch
 import transformers as hf
 
@@ -48,3 +50,16 @@ def tiny(family):
     torch.manual_seed(0)
     cls, config = FAMILIES[family]
     return cls(config)
+
+
+def assert_says_the_same(family, switch):
+    """What ``switch`` does to a model in place changes none of its answers; the model, and it switched."""
+    ids = torch.randint(5, 64, (3, 9), generator=torch.Generator().manual_seed(0))
+    mask = torch.ones_like(ids)
+    mask[1, 4:] = 0
+    model = tiny(family).eval()
+    switched = copy.deepcopy(model)
+    switch(switched)
+    expected = model(input_ids=ids, attention_mask=mask).logits
+    torch.testing.assert_close(switched(input_ids=ids, attention_mask=mask).logits, expected)
+    return model, switched

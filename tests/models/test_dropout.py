@@ -1,5 +1,3 @@
-import copy
-
 import pytest
 import torch
 from torch import nn
@@ -8,7 +6,7 @@ from transformers import AutoModelForSequenceClassification
 from calibrant.models import dropout
 from calibrant.models.dropout import CheapDropout, cheap_dropout, use_cheap_dropout
 from conftest import tiny_bert
-from families import FAMILIES, tiny
+from families import FAMILIES, assert_says_the_same
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
@@ -56,14 +54,7 @@ def test_nothing_and_everything(p):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_model_switched_over_says_the_same_without_dropout(family):
-    ids = torch.randint(5, 64, (3, 9), generator=torch.Generator().manual_seed(0))
-    mask = torch.ones_like(ids)
-    mask[1, 4:] = 0
-    model = tiny(family).eval()
-    switched = copy.deepcopy(model)
-    use_cheap_dropout(switched)
-    expected = model(input_ids=ids, attention_mask=mask).logits
-    torch.testing.assert_close(switched(input_ids=ids, attention_mask=mask).logits, expected)
+    _, switched = assert_says_the_same(family, use_cheap_dropout)
     switched.train()
     assert not any(type(module) is nn.Dropout for module in switched.modules())
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from calibrant.models import linear
 from calibrant.models.linear import ConvolvedLinear, use_convolved_linear
-from families import FAMILIES, tiny
+from families import FAMILIES, assert_says_the_same
 
 
 @pytest.fixture(autouse=True)
@@ -89,14 +89,7 @@ def test_where_torch_multiplies_by_another_library_nothing_changes(monkeypatch):
 def test_a_model_switched_over_says_the_same_and_saves_the_same(family, calls, monkeypatch):
     monkeypatch.setattr(linear, "TOKENS", 1)
     monkeypatch.setattr(linear, "TOKENS_OF_A_TEXT", 1)
-    ids = torch.randint(5, 64, (3, 9), generator=torch.Generator().manual_seed(0))
-    mask = torch.ones_like(ids)
-    mask[1, 4:] = 0
-    model = tiny(family).eval()
-    switched = copy.deepcopy(model)
-    use_convolved_linear(switched)
-    expected = model(input_ids=ids, attention_mask=mask).logits
-    torch.testing.assert_close(switched(input_ids=ids, attention_mask=mask).logits, expected)
+    model, switched = assert_says_the_same(family, use_convolved_linear)
     assert calls or family == "textcnn"  # its one linear layer reads a vector a text
     assert switched.state_dict().keys() == model.state_dict().keys()
 

@@ -1,6 +1,6 @@
 """Faster matrix products on a CPU.
 
-torch gives float32 products to MKL and convolutions to oneDNN, which on the machines we measured is up to an
+torch gives float32 products to MKL and convolutions to oneDNN, which on the machine we measured is up to an
 eighth faster at the sizes of an encoder. A linear layer is a convolution over the tokens whose window is one
 token wide, so it can have those:
 
