@@ -2,13 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test fast check bench clean
 
 demo: .venv/.installed
 	$(BIN)/calibrant demo
 
 test: .venv/.installed .venv/.dev
 	$(BIN)/python -m pytest
+
+fast: .venv/.installed .venv/.dev
+	$(BIN)/python -m pytest -m "not slow"
 
 check: .venv/.dev
 	$(BIN)/ruff check .

@@ -14,10 +14,8 @@ import torch
 from transformers import AutoTokenizer
 from transformers.utils import logging
 
-from calibrant.allocator import keep_freed_memory
 from calibrant.methods import METHODS
-from calibrant.models.dropout import use_cheap_dropout
-from calibrant.models.linear import use_convolved_linear
+from calibrant.models import fast
 from calibrant.models.pretrained import default_encoder, load_classifier
 from calibrant.models.split import SplitModel
 from calibrant.objectives import objectives
@@ -29,12 +27,10 @@ ROUNDS = 7
 def main() -> None:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    keep_freed_memory()
     workload = next(w for w in WORKLOADS if w.name == "20ng-64")
     material = prepare(workload, AutoTokenizer.from_pretrained(default_encoder()))
     model, _ = load_classifier("minilm", tuple(map(str, range(material.classes))))
-    use_cheap_dropout(model)
-    use_convolved_linear(model)
+    fast.apply(model)
     model.train()
     split, optimizer = SplitModel(model), torch.optim.AdamW(model.parameters(), lr=5e-5, fused=True)
     kinds = {name: objective() for name, objective in objectives().items()}

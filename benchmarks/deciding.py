@@ -1,4 +1,4 @@
-"""What the promises of abstention, sets and monitor are worth on real text: results/deciding.
+"""What the promises of abstention, sets and monitor are worth on real text: results/abstention-sets-alarms.
 
     CALIBRANT_DATA=../shared/data python benchmarks/deciding.py runs/20ng-15/bert runs/banking77/bert …
 
@@ -18,15 +18,14 @@ from pathlib import Path
 
 import numpy as np
 
-from calibrant.conformal import fit_sets
+from calibrant.calibrators import calibrated
+from calibrant.classifier import load
 from calibrant.data import datasets
-from calibrant.drift import confidence_shift
+from calibrant.decide.drift import confidence_shift
+from calibrant.decide.rule import naive_selection, select
+from calibrant.decide.sets import fit_sets
 from calibrant.errors import UserError
-from calibrant.evaluation import evaluate_scores
-from calibrant.prediction import load
-from calibrant.reference import answer_dev
-from calibrant.scoring import fitted_scores, usable_scores
-from calibrant.selective import naive_selection, select
+from calibrant.metrics.measure import measure_scores
 
 SPLITS, HALVES = 200, 20
 LEVEL_OF_PROMISE = 0.95
@@ -91,13 +90,14 @@ def measure(path: Path) -> dict:
     rng = np.random.default_rng(0)
     kept = sorted(rng.choice(len(ood), min(len(ood), 5000), replace=False).tolist())
     labels = classifier.class_ids(test)
-    kinds = fitted_scores(classifier, usable_scores(classifier))
-    familiar = classifier.outputs(test.texts)
-    unfamiliar = classifier.outputs([ood.texts[i] for i in kept])
+    kinds = classifier.fitted_scores(classifier.usable_scores())
+    needs = frozenset().union(*(score.needs for score in kinds.values()))
+    familiar = classifier.outputs(test.texts, needs)
+    unfamiliar = classifier.outputs([ood.texts[i] for i in kept], needs)
     p = familiar.probabilities
     confidence, wrong = p.max(axis=1), p.argmax(axis=1) != labels
-    dev = answer_dev(classifier)
-    then = classifier.probabilities(dev.logits).max(axis=1)
+    dev = classifier.answer_dev()
+    then = calibrated(dev.outputs, classifier.calibrator).probabilities.max(axis=1)
     scores = ({name: score(outputs) for name, score in kinds.items()} for outputs in (familiar, unfamiliar))
     found, found_ood = scores
     return {
@@ -108,7 +108,7 @@ def measure(path: Path) -> dict:
         "n_ood": len(kept),
         "n_dev": len(then),
         "accuracy": 1 - wrong.mean().item(),
-        "scores": evaluate_scores(found, wrong, found_ood),
+        "scores": measure_scores(found, wrong, found_ood),
         "risk": {str(risk): promise(confidence, wrong, risk, p.shape[1], 1) for risk in RISKS},
         "sets": {
             f"{coverage} {method}{' per class' * per_class}": set_coverage(
@@ -123,7 +123,7 @@ def measure(path: Path) -> dict:
             "ood": alarms(then, unfamiliar.probabilities.max(axis=1), 4),
             "of": HALVES,
         },
-        "config": classifier.run.record["config"],
+        "config": classifier.run.config.model_dump(mode="json"),
     }
 
 
@@ -170,7 +170,7 @@ def tables(found: list[dict]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("results/deciding"))
+    parser.add_argument("--out", type=Path, default=Path("results/abstention-sets-alarms"))
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     found = []
@@ -183,7 +183,7 @@ def main() -> None:
         "versions": {name: version(name) for name in ("calibrant", "torch", "transformers", "scikit-learn")},
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
     }
-    (arguments.out / "deciding.json").write_text(json.dumps({**about, "runs": found}, indent=1) + "\n")
+    (arguments.out / "measured.json").write_text(json.dumps({**about, "runs": found}, indent=1) + "\n")
     (arguments.out / "README.md").write_text(
         f"# Scores, promises, sets and alarms on real text\n\n    {about['command']}\n\n{tables(found)}"
     )

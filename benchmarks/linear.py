@@ -15,17 +15,16 @@ import torch
 from transformers import AutoTokenizer
 from transformers.utils import logging
 
-from calibrant.allocator import keep_freed_memory
-from calibrant.atomic import write_json
-from calibrant.device import machine
-from calibrant.models import linear
-from calibrant.models.linear import ConvolvedLinear
+from calibrant._system.atomic import write_json
+from calibrant._system.device import machine
+from calibrant.models.fast import linear
+from calibrant.models.fast.linear import ConvolvedLinear
 from calibrant.models.pretrained import default_encoder
 from others import spread
 from steps import make_step
 from workloads import WORKLOADS, prepare
 
-OUT = Path(__file__).parents[1] / "results" / "linear" / "linear.json"
+OUT = Path(__file__).parents[1] / "results" / "onednn-linear-layers" / "ratios.json"
 SIZES = ((384, 384), (384, 1536), (1536, 384), (768, 768), (768, 3072), (3072, 768))  # MiniLM's and BERT's
 # Texts, tokens; the first are too short, so that both sides are MKL.
 BATCHES = ((256, 8), (128, 16), (64, 32), (32, 32), (8, 128), (32, 64))
@@ -84,7 +83,6 @@ def step(kind: str, material):
 def main() -> None:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    keep_freed_memory()
     layers = [
         {"inputs": i, "outputs": o, "texts": b, "tokens": t, **rounds(layer(i, o, b, t), LAYER_ROUNDS)}
         for b, t in BATCHES

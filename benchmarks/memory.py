@@ -5,14 +5,11 @@ from pathlib import Path
 
 from transformers import AutoTokenizer
 
-from calibrant.allocator import keep_freed_memory
 from calibrant.models.pretrained import default_encoder
 from steps import OURS, make_step
 from workloads import WORKLOADS, prepare
 
 name, workload = sys.argv[1], next(w for w in WORKLOADS if w.name == sys.argv[2])
-if name in OURS:
-    keep_freed_memory()
 material = prepare(workload, AutoTokenizer.from_pretrained(default_encoder()))
 step = make_step(name, material.classes)
 batch = max(material.grouped if name in OURS else material.padded, key=lambda batch: batch.input_ids.shape[1])

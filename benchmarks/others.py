@@ -16,13 +16,13 @@ from transformers import (
 )
 
 from calibrant import CalibratedTrainer
+from calibrant.classifier import outputs_of
 from calibrant.data import datasets
 from calibrant.data.encode import Collate, EncodedTexts, encode
 from calibrant.inference.single import SinglePass
 from calibrant.metrics import expected_calibration_error, nbaucc
-from calibrant.models.linear import use_convolved_linear
+from calibrant.models import fast
 from calibrant.models.pretrained import load_classifier
-from calibrant.prediction import predict_logits
 
 TEXTS = 256
 
@@ -92,11 +92,11 @@ def predict_over_pipeline(rounds: int) -> dict[str, float]:
     model, tokenizer = load_classifier("minilm", tuple("abcdefgh"))
     texts, _, _ = reuters(tokenizer)
     pipeline = TextClassificationPipeline(model=copy.deepcopy(model).eval(), tokenizer=tokenizer)
-    use_convolved_linear(model)
+    fast.apply(model.eval())
 
     def ours():
         rows = encode(tokenizer, texts, 256)
-        predict_logits(SinglePass(), [model], rows, tokenizer.pad_token_id)
+        outputs_of(SinglePass(), [model], rows, tokenizer.pad_token_id)
 
     def theirs():
         pipeline(texts, batch_size=32, truncation=True, max_length=256, top_k=None)

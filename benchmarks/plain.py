@@ -8,7 +8,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from calibrant.models.split import SplitModel
-from calibrant.objectives.manifold import interpolate_labels, kl_divergence, negative_entropy
+from calibrant.objectives.functional import kl_divergence, negative_entropy
+from calibrant.objectives.manifold import interpolate_labels
 
 DELTA_ON, DELTA_OFF, DELTA_Y = 1e-4, 1e-3, 0.1
 

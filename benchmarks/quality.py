@@ -1,7 +1,7 @@
 """What a change to training does to quality: variants of one setting, measured on test, on disk as it goes.
 
-    python benchmarks/quality.py cheapest --seeds 0 1 2          # the demo's setting: training for less
-    python benchmarks/quality.py investigation --seeds 0         # the study's: length, rate, texts and δ_off
+    python benchmarks/quality.py share-one-third --seeds 0 1 2    # the demo's setting: training for less
+    python benchmarks/quality.py ece-on-20ng-15 --seeds 0         # the study's: length, rate, texts and δ_off
 
 A run that is finished is used again, so that the command can be stopped and repeated.
 """
@@ -9,17 +9,19 @@ A run that is finished is used again, so that the command can be stopped and rep
 import argparse
 import json
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import calibrant
-from calibrant.artifact import Run
-from calibrant.atomic import write_json, write_text
+from calibrant._system.atomic import write_json, write_text
 from calibrant.config import RunConfig
-from calibrant.demo import METHODS, SETTINGS
-from calibrant.fitting import fit, load_splits
 from calibrant.inference import MCDropout, SinglePass
-from calibrant.measuring import measure
+from calibrant.runs.store import Run
+from calibrant.runs.texts import load_splits
 from calibrant.study.presets import PRESETS
+from calibrant.tasks.demo import METHODS, SETTINGS
+from calibrant.tasks.evaluate import evaluate
+from calibrant.tasks.train import train
 
 PLAIN, OURS = {"method": "bert"}, {"method": "manifold-smoothing"}
 
@@ -29,7 +31,7 @@ def ours(**objective):
 
 
 EXPERIMENTS = {
-    "cheapest": (
+    "share-one-third": (
         SETTINGS,
         {
             "plain": PLAIN,
@@ -38,24 +40,24 @@ EXPERIMENTS = {
             "pgd": ours(**METHODS["manifold-smoothing"], solver="pgd"),
         },
     ),
-    "investigation": (
+    "ece-on-20ng-15": (
         PRESETS["laptop"].config("20ng-15").model_dump(),
         {
             "plain": PLAIN,
-            "plain, 16 epochs": {**PLAIN, "epochs": 16},
-            "plain, rate 1e-4": {**PLAIN, "learning_rate": 1e-4},
-            "δ_off 0.001": ours(delta_off=0.001),
-            "δ_off 0.005": ours(delta_off=0.005),
-            "δ_off 0.001, pgd": ours(delta_off=0.001, solver="pgd"),
-            "δ_off 0.005, 16 epochs": {**ours(delta_off=0.005), "epochs": 16},
-            "δ_off 0.005, rate 1e-4": {**ours(delta_off=0.005), "learning_rate": 1e-4},
-            "δ_off 0.02": ours(delta_off=0.02),
-            "plain, 2000 texts": {**PLAIN, "max_train_samples": 2000},
-            "δ_off 0.005, 2000 texts": {**ours(delta_off=0.005), "max_train_samples": 2000},
+            "plain_epochs=16": {**PLAIN, "epochs": 16},
+            "plain_learning_rate=1e-4": {**PLAIN, "learning_rate": 1e-4},
+            "delta_off=0.001": ours(delta_off=0.001),
+            "delta_off=0.005": ours(delta_off=0.005),
+            "delta_off=0.001_solver=pgd": ours(delta_off=0.001, solver="pgd"),
+            "delta_off=0.005_epochs=16": {**ours(delta_off=0.005), "epochs": 16},
+            "delta_off=0.005_learning_rate=1e-4": {**ours(delta_off=0.005), "learning_rate": 1e-4},
+            "delta_off=0.02": ours(delta_off=0.02),
+            "plain_texts=2000": {**PLAIN, "max_train_samples": 2000},
+            "delta_off=0.005_texts=2000": {**ours(delta_off=0.005), "max_train_samples": 2000},
         },
     ),
 }
-"""By name the settings that all variants share, and what each changes."""
+"""By name the settings that all variants share, and what each changes. The names become folders and files."""
 
 COLUMNS = {
     "accuracy": lambda m: m["accuracy"],
@@ -70,7 +72,10 @@ def label_probability(run: Run, texts: int = 200) -> dict[str, float]:
     classifier, train = calibrant.load(run.path), load_splits(run.config).train
     labels = classifier.class_ids(train)[:texts]
     asked = {"without dropout": SinglePass(), "with dropout": MCDropout()}
-    found = {name: classifier.asked(how).predict_proba(train.texts[:texts]) for name, how in asked.items()}
+    found = {
+        name: replace(classifier, inference=how, calibrator=None, run=None).predict_proba(train.texts[:texts])
+        for name, how in asked.items()
+    }
     return {name: float(p[range(len(labels)), labels].mean()) for name, p in found.items()}
 
 
@@ -106,21 +111,21 @@ def main() -> None:
     for seed in arguments.seeds:
         for variant in arguments.variants or variants:
             config = RunConfig(**{**settings, **variants[variant], "seed": seed})
-            run = fit(config, arguments.runs / arguments.experiment / f"{variant}-{seed}")
-            entry = measure(run.path).entry
-            kept = ("objective", "config", "versions", "machine")
-            said = {name: figure for name, figure in run.record["training"].items() if name != "history"}
+            run = train(config, out=arguments.runs / arguments.experiment / f"{variant}_seed={seed}")
+            entry = evaluate(run.path).entry
+            kept = {"objective", "config", "versions", "machine"}
+            said = run.training.model_dump(exclude={"history"})
             result = {
                 "metrics": entry.metrics,
                 "training": {**said, "label_probability": label_probability(run)},
-                **{name: run.record[name] for name in kept},
+                **run.record.model_dump(mode="json", include=kept),
             }
-            write_json(out / f"{variant}-{seed}.json", result)
+            write_json(out / f"{variant}_seed={seed}.json", result)
             found: dict[str, dict[int, dict]] = {}
             for name in variants:
-                files = sorted(out.glob(f"{name}-?.json"))
+                files = sorted(out.glob(f"{name}_seed=?.json"))
                 if files:
-                    found[name] = {int(f.stem.rsplit("-")[-1]): json.loads(f.read_text()) for f in files}
+                    found[name] = {int(f.stem.rsplit("=")[-1]): json.loads(f.read_text()) for f in files}
             write_text(out / "table.md", table(found))
             print(table(found), flush=True)
 

@@ -17,7 +17,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoTokenizer
 from transformers.utils import logging
 
-from calibrant.allocator import keep_freed_memory
 from calibrant.models.pretrained import default_encoder
 from others import metrics_over_loop, predict_over_pipeline, spread, trainer_over_stock
 from steps import OURS, STEPS, make_step
@@ -138,7 +137,6 @@ def main() -> None:
     arguments = parser.parse_args()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    keep_freed_memory()
     tokenizer = AutoTokenizer.from_pretrained(default_encoder())
     result: dict = {"steps": {}, "range": {}}
     console = Console()

@@ -7,20 +7,17 @@ other methods are left out.
 """
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
-from scipy.special import softmax
-
 import calibrant
-from calibrant.atomic import write_json
-from calibrant.calibrators.temperature import Temperature
-from calibrant.evaluation import evaluate
-from calibrant.fitting import load_splits
-from calibrant.prediction import Classifier
+from calibrant._system.atomic import write_json
+from calibrant.calibrators import Temperature, calibrated
+from calibrant.classifier import Classifier
+from calibrant.metrics.measure import measure
+from calibrant.runs.texts import load_splits
 from calibrant.study.measuring import held_out
 from calibrant.study.presets import PRESETS
-from calibrant.types import Prediction
+from calibrant.types import Outputs, Prediction
 
 COLUMNS = {
     "ECE": lambda m: m["ece"],
@@ -31,23 +28,26 @@ COLUMNS = {
 
 def scaled(classifier: Classifier) -> dict:
     """Metrics as trained and with the temperature that dev asks for."""
-    record, splits = classifier.run.record, load_splits(classifier.run.config)
+    splits = load_splits(classifier.run.config)
     test, ood = held_out(splits.name, PRESETS["laptop"].max_test_samples)
-    temperature = Temperature().fit(classifier.logits(splits.dev.texts), classifier.class_ids(splits.dev))
-    familiar, unfamiliar = (classifier.logits(texts.texts) for texts in (test, replace(ood, labels=None)))
+    dev, familiar, unfamiliar = (
+        Outputs(classifier.outputs(texts.texts).logits) for texts in (splits.dev, test, ood)
+    )
+    temperature = Temperature().fit(dev, classifier.class_ids(splits.dev))
     labels = classifier.class_ids(test)
 
-    def metrics(probabilities):
-        return evaluate(Prediction(probabilities(familiar), labels), Prediction(probabilities(unfamiliar)))
+    def metrics(calibrator):
+        p, p_ood = (calibrated(outputs, calibrator).probabilities for outputs in (familiar, unfamiliar))
+        return measure(Prediction(p, labels), Prediction(p_ood))
 
+    about = classifier.run.record.model_dump(
+        mode="json", include={"config", "objective", "versions", "machine"}
+    )
     return {
-        "config": record["config"],
-        "objective": record["objective"],
-        "versions": record["versions"],
-        "machine": record["machine"],
+        **about,
         "calibrator": temperature.state(),
-        "before": metrics(lambda logits: softmax(logits, axis=1)),
-        "after": metrics(temperature.probabilities),
+        "before": metrics(None),
+        "after": metrics(temperature),
     }
 
 
@@ -55,17 +55,18 @@ def main() -> None:
     """Measure, write one file a run, print a table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("runs", nargs="+", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("results/scaled"))
+    parser.add_argument("--out", type=Path, default=Path("results/temperature-after-smoothing"))
     arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
     print("| | seed | " + " | ".join(f"{column}: before | after" for column in COLUMNS) + " |")
     for path in arguments.runs:
         classifier = calibrant.load(path)
-        config, objective = classifier.run.config, classifier.run.record["objective"]
+        config, objective = classifier.run.config, classifier.run.record.objective
         if config.method != "manifold-smoothing":
             continue
-        name = f"{config.dataset}, δ_off {objective['delta_off']:g}"
+        name = f"{config.dataset}_delta_off={objective['delta_off']:g}"
         found = scaled(classifier)
-        write_json(arguments.out / f"{name}-{config.seed}.json", found)
+        write_json(arguments.out / f"{name}_seed={config.seed}.json", found)
         cells = [
             f"{100 * column(found[when]):.1f}" for column in COLUMNS.values() for when in ("before", "after")
         ]

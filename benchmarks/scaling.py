@@ -13,10 +13,11 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from calibrant.atomic import write_json
-from calibrant.device import machine
+from calibrant._system.atomic import write_json
+from calibrant._system.device import machine
 
 ROOT = Path(__file__).parents[1]
+OUT = ROOT / "results" / "time-and-memory-growth" / "points.json"
 TOKENS, BATCH_SIZES = (32, 64, 128, 256, 512), (8, 16, 32, 64)
 POINTS = [(t, 32) for t in TOKENS] + [(128, b) for b in BATCH_SIZES if b != 32]
 KINDS = ("plain", "shared", "cheapest", "shared, checkpointing")
@@ -26,11 +27,9 @@ def point(kind: str, tokens: int, batch_size: int) -> dict:
     """Seconds of one step after another to warm up, and MiB; in this process."""
     import torch
 
-    from calibrant.allocator import keep_freed_memory
     from calibrant.types import Batch
     from steps import make_step
 
-    keep_freed_memory()
     step = make_step(kind.split(",")[0], 15, gradient_checkpointing="checkpointing" in kind)
     ids = torch.randint(1000, 30000, (batch_size, tokens))
     batch = Batch(ids, torch.ones_like(ids), torch.arange(batch_size) % 15)
@@ -69,7 +68,7 @@ def plot(points: list[dict], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--point", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path, default=ROOT / "results" / "scaling" / "scaling.json")
+    parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--plot", type=Path, default=ROOT / "docs" / "scaling.svg")
     arguments = parser.parse_args()
     if arguments.point:

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import torch
 
-from calibrant.models.dropout import use_cheap_dropout
-from calibrant.models.linear import use_convolved_linear
+from calibrant.models import fast
 from calibrant.models.pretrained import load_classifier
 from calibrant.models.split import SplitModel
 from calibrant.objectives import CrossEntropy, ManifoldSmoothing, Objective
@@ -31,8 +30,7 @@ def make_step(name: str, classes: int, gradient_checkpointing: bool = False) -> 
         return lambda batch: YARDSTICKS[name](
             model, optimizer, batch.input_ids, batch.attention_mask, batch.labels
         )
-    use_cheap_dropout(model)
-    use_convolved_linear(model)
+    fast.apply(model)
     if gradient_checkpointing:
         model.gradient_checkpointing_enable()
     model.train()

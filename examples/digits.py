@@ -22,14 +22,10 @@ from sklearn.model_selection import train_test_split
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from calibrant import Prediction, evaluate
-from calibrant.objectives.manifold import (
-    interpolate_labels,
-    kl_divergence,
-    negative_entropy,
-    off_manifold,
-    on_manifold,
-)
+from calibrant import Prediction
+from calibrant.metrics.measure import measure
+from calibrant.objectives.functional import kl_divergence, negative_entropy
+from calibrant.objectives.manifold import interpolate_labels, off_manifold, on_manifold
 
 CLASSES = 8
 DELTA_ON, DELTA_OFF = 0.01, 0.1  # one to ten, as in the paper
@@ -82,10 +78,10 @@ def compare(seed, epochs):
     """What both networks say of test images and of unseen digits."""
     train, dev, test, unseen = split(seed)
     smoothed = {delta_y: fit(*train, epochs, seed, delta_y) for delta_y in DELTAS_Y}
-    dev_nll = {delta_y: evaluate(predict(network, *dev))["nll"] for delta_y, network in smoothed.items()}
+    dev_nll = {delta_y: measure(predict(network, *dev))["nll"] for delta_y, network in smoothed.items()}
     chosen = min(dev_nll, key=dev_nll.get)
     networks = {"plain": fit(*train, epochs, seed), "smoothed": smoothed[chosen]}
-    measured = {name: evaluate(predict(n, *test), predict(n, unseen)) for name, n in networks.items()}
+    measured = {name: measure(predict(n, *test), predict(n, unseen)) for name, n in networks.items()}
     return {"seed": seed, "delta_y": chosen, "dev_nll": dev_nll, **measured}
 
 

@@ -1,8 +1,7 @@
-"""A tiny encoder built in memory, and a small labelled corpus that it can learn."""
+"""Fixtures: a tiny model on disk, a finished run of it, files, the command line; and no network."""
 
 import csv
 import os
-import random
 import shutil
 import socket
 import sys
@@ -16,80 +15,18 @@ from hypothesis import settings
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
 
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 from calibrant.cli import main
 from calibrant.config import RunConfig
-from calibrant.fitting import fit
-from random_cells import Maker
+from calibrant.tasks.train import train
+from support.random_cells import Maker
+from support.tiny import corpus, tiny_bert, tiny_tokenizer
 
 torch.set_num_threads(1)  # for models this small, a second thread only waits
-
-WORDS = {
-    "billing": ["invoice", "charge", "refund", "payment", "card", "price", "receipt", "bank"],
-    "shipping": ["parcel", "courier", "delivery", "late", "address", "tracking", "box", "lost"],
-    "account": ["password", "login", "email", "locked", "reset", "profile", "username", "sign"],
-}
-FILLER = ["the", "my", "a", "is", "was", "please", "help", "with", "and", "i", "it", "now", "today"]
-UNFAMILIAR = ["galaxy", "violin", "recipe", "goalkeeper", "enzyme", "glacier", "sonnet", "tractor"]
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 # What a first call imports, or a busy machine, is no fault of the code.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
-
-
-def make_text(words: list[str], rng: random.Random) -> str:
-    return " ".join(rng.choice(words if rng.random() < 0.5 else FILLER) for _ in range(rng.randint(4, 14)))
-
-
-def corpus(n: int, seed: int = 0) -> list[tuple[str, str]]:
-    """n distinct (text, label) rows."""
-    rng, rows = random.Random(seed), {}
-    while len(rows) < n:
-        label = rng.choice(list(WORDS))
-        rows.setdefault(make_text(WORDS[label], rng), label)
-    return list(rows.items())
-
-
-def noisy_corpus(n: int, seed: int = 0) -> list[tuple[str, str]]:
-    """The same with one label in ten drawn at random, for what needs a model that errs."""
-    rng = random.Random(seed)
-    return [(text, rng.choice(list(WORDS)) if rng.random() < 0.1 else y) for text, y in corpus(n, seed)]
-
-
-def tiny_tokenizer() -> PreTrainedTokenizerFast:
-    words = SPECIAL + FILLER + UNFAMILIAR + [word for words in WORDS.values() for word in words]
-    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-    )
-
-
-def tiny_bert(labels: int = 3, dropout: float = 0.1, layers: int = 2) -> BertForSequenceClassification:
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=64,
-        hidden_size=32,
-        num_hidden_layers=layers,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=64,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=dropout,
-        num_labels=labels,
-    )
-    return BertForSequenceClassification(config)
 
 
 @pytest.fixture(scope="session")
@@ -142,7 +79,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, model_dir: Path) -> Path:
         batch_size=16,
         learning_rate=3e-3,
     )
-    return fit(settings, folder / "run").path
+    return train(settings, out=folder / "run").path
 
 
 @pytest.fixture
@@ -163,19 +100,6 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return int(end.value.code or 0), out, err
 
     return run
-
-
-def one_sentence(result: tuple[int, str, str], expected: str) -> None:
-    """A mistake gets exit code 2 and this sentence alone; "…" at its end stands for whatever follows."""
-    code, out, err = result
-    assert (code, out) == (2, ""), err
-    (told,) = err.strip("\n").split("\n")  # a bar that was shown before leaves an empty line
-    sentence = told.removeprefix("calibrant: ")
-    assert sentence != told
-    if expected.endswith("…"):
-        assert sentence.startswith(expected.removesuffix("…").rstrip())
-    else:
-        assert sentence == expected
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The loop: accumulation, selection, logging, resumption."""
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -10,16 +11,19 @@ import numpy as np
 import pytest
 import torch
 from accelerate.state import AcceleratorState
-from transformers import EvalPrediction, Trainer, TrainingArguments
+from transformers import EvalPrediction, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from calibrant import CalibratedTrainer, RunConfig, UserError, load
 from calibrant.data.encode import Collate, EncodedTexts, encode
-from calibrant.fitting import Diverged, fit, load_splits
-from calibrant.measuring import measure
+from calibrant.errors import Diverged
+from calibrant.models import fast
 from calibrant.objectives import CrossEntropy, ManifoldSmoothing
+from calibrant.runs.texts import load_splits
+from calibrant.tasks.evaluate import evaluate
+from calibrant.tasks.train import train
 from calibrant.training import EpochSeededSampler, dev_metrics
-from conftest import WORDS, corpus, tiny_bert, tiny_tokenizer
+from support.tiny import WORDS, corpus, tiny_bert, tiny_tokenizer
 
 
 def encoded(n: int, seed: int = 0) -> EncodedTexts:
@@ -126,6 +130,37 @@ def test_the_users_own_collator_and_tokenizer_work(tmp_path):
     assert {"eval_accuracy", "eval_confidence", "eval_nll", "eval_selection"} <= set(trainer.evaluate())
 
 
+def kinds(model):
+    return {name: type(module) for name, module in model.named_modules()}, model.config._attn_implementation
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["finished", "failed"])
+def test_the_model_is_quick_while_it_trains_and_given_back_as_it_came(tmp_path, fails):
+    model, quick, seen = tiny_bert(), tiny_bert(), []
+    before = kinds(model)
+    fast.apply(quick)
+    assert kinds(quick) != before
+
+    class Look(TrainerCallback):
+        def on_step_end(self, args, state, control, **given):
+            seen.append(kinds(given["model"]))
+            if fails:
+                raise KeyboardInterrupt
+
+    trainer = CalibratedTrainer(
+        model=model,
+        args=arguments(tmp_path),
+        train_dataset=encoded(32),
+        data_collator=Collate(0),
+        callbacks=[Look()],
+    )
+    assert kinds(model) == before
+    with pytest.raises(KeyboardInterrupt) if fails else contextlib.nullcontext():
+        trainer.train()
+    assert seen == [kinds(quick)]
+    assert kinds(model) == before
+
+
 def test_selection_orders_by_accuracy_then_by_nll():
     labels = np.array([0, 1, 0, 1])
 
@@ -144,6 +179,15 @@ def test_mean_confidence_on_dev_by_hand():
     found = dev_metrics(EvalPrediction(predictions=logits, label_ids=np.array([0, 0])))
     assert found["confidence"] == pytest.approx(0.8)
     assert found["accuracy"] == 0.5
+    assert found["nll"] == pytest.approx(-np.log([0.9, 0.3]).mean())
+    assert found["ece"] == pytest.approx((0.1 + 0.7) / 2)  # each text in a bin of its own
+
+
+def test_dev_figures_of_a_model_that_diverged_are_not_numbers():
+    logits = np.array([[np.nan, 0.0], [1.0, 0.0]])
+    found = dev_metrics(EvalPrediction(predictions=logits, label_ids=np.array([0, 1])))
+    assert set(found) == {"accuracy", "confidence", "nll", "ece", "selection"}
+    assert np.isnan(list(found.values())).all()
 
 
 def test_the_order_of_an_epoch_depends_on_seed_and_epoch_only():
@@ -184,18 +228,18 @@ def settings(csv_file, model_dir, **more):
 
 def test_the_best_epoch_on_dev_is_kept(csv_file, model_dir, tmp_path):
     config, _ = settings(csv_file, model_dir, epochs=4)
-    run = fit(config, tmp_path / "run")
-    training = run.record["training"]
-    evaluations = [entry for entry in training["history"] if "eval_selection" in entry]
+    run = train(config, out=tmp_path / "run")
+    training = run.training
+    evaluations = [entry for entry in training.history if "eval_selection" in entry]
     assert len(evaluations) == 4
     best = max(evaluations, key=lambda entry: (entry["eval_accuracy"], -entry["eval_nll"]))
-    assert training["best_epoch"] == best["epoch"]
+    assert training.best_epoch == best["epoch"]
     dev = load(run.path)
     splits_dev = load_splits(config).dev
     prediction = dev.prediction(splits_dev)
     assert (prediction.predicted == prediction.labels).mean() == pytest.approx(best["eval_accuracy"])
     assert not run.checkpoints.exists()
-    terms = [entry for entry in training["history"] if "loss" in entry]
+    terms = [entry for entry in training.history if "loss" in entry]
     assert all({"ce", "r_on", "r_off"} <= set(entry) for entry in terms)
 
 
@@ -203,7 +247,7 @@ KILLED = """
 import os, signal, sys
 import torch
 from calibrant.config import RunConfig
-from calibrant.fitting import fit
+from calibrant.tasks.train import train
 from calibrant.training import Watch
 
 torch.set_num_threads(1)
@@ -214,7 +258,7 @@ def progress(what, done, total):
     if done == kill_at:
         os.kill(os.getpid(), signal.SIGKILL)
 
-fit(RunConfig.model_validate_json(config), out, progress)
+train(RunConfig.model_validate_json(config), out=out, progress=progress)
 """
 
 
@@ -237,11 +281,11 @@ def test_a_killed_run_resumes_to_the_same_end(
     checkpoints = {path.name for path in (out / "checkpoints").glob("checkpoint-*")}
     assert bool(checkpoints) == (kill_at > 10 or seconds_between_checkpoints == 0.0)
 
-    resumed = fit(config, out)
-    whole = fit(config, tmp_path / "whole")
-    assert resumed.record["training"]["steps"] == whole.record["training"]["steps"] == 30
-    assert measure(resumed.path, test).entry.metrics == measure(whole.path, test).entry.metrics
-    history = [run.record["training"]["history"] for run in (resumed, whole)]
+    resumed = train(config, out=out)
+    whole = train(config, out=tmp_path / "whole")
+    assert resumed.training.steps == whole.training.steps == 30
+    assert evaluate(resumed.path, test=test).entry.metrics == evaluate(whole.path, test=test).entry.metrics
+    history = [run.training.history for run in (resumed, whole)]
     for ours, theirs in zip(*history, strict=True):
         assert ours.get("eval_nll") == theirs.get("eval_nll")
 
@@ -257,9 +301,9 @@ def test_a_resumed_run_counts_the_time_of_all_its_steps_once(csv_file, model_dir
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(config, tmp_path / "run", progress)
+        train(config, out=tmp_path / "run", progress=progress)
     clock[0] = 1000.0
-    assert fit(config, tmp_path / "run", progress).record["training"]["seconds"] == 20 * 10
+    assert train(config, out=tmp_path / "run", progress=progress).training.seconds == 20 * 10
 
 
 def test_a_half_written_checkpoint_is_passed_over(csv_file, model_dir, tmp_path):
@@ -273,8 +317,8 @@ def test_a_half_written_checkpoint_is_passed_over(csv_file, model_dir, tmp_path)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(config, tmp_path / "run", progress)
-    assert fit(config, tmp_path / "run").complete
+        train(config, out=tmp_path / "run", progress=progress)
+    assert train(config, out=tmp_path / "run").complete
 
 
 def test_fp16_is_refused(tmp_path, monkeypatch):
@@ -347,5 +391,5 @@ def test_training_ends_with_the_epoch_in_which_it_diverges(csv_file, model_dir, 
     config, _ = settings(csv_file, model_dir, learning_rate=1e30, method="bert")
     steps = []
     with pytest.raises(Diverged):
-        fit(config, tmp_path / "run", lambda what, done, total: steps.append(done))
+        train(config, out=tmp_path / "run", progress=lambda what, done, total: steps.append(done))
     assert max(steps) == 10  # of 30

@@ -1,72 +1,57 @@
 """calibrant: text classifiers whose confidence means something.
 
-    data/ ─► models/ ─► objectives/ ─► training ─► artifact ─► inference/ ─► calibrators/ ─► Prediction ─►
-    text in  embed ·    what training  one loop    a run       how many      a map fitted    probabilities
-             encode ·   minimises      (HF         on disk     passes        on dev          and labels
+    data/ ─► models/ ─► objectives/ ─► training ─► runs/ ─► inference/ ─► calibrators/ ─► classifier ─►
+    text in  embed ·    what training  one loop    a run    how many      a map fitted    label and
+             encode ·   minimises      (HF         on disk  passes        on dev          confidence
              head                      Trainer)
-    scores/ ─────► metrics/ ─► report/
-    how unfamiliar  one number  what people
-    a text is       each        look at
+    metrics/ ─► pages/ study/
+    one number  what people
+    each        look at
 
-Imports point only leftwards. Nothing heavy is loaded until it is used.
+scores/ tell how unfamiliar a text is, decide/ when to answer. tasks/ has a file per verb: ``calibrant train``
+on the command line is ``calibrant.train(...)`` here. Nothing heavy is loaded until it is used.
 """
 
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calibrant.abstention import learn_rule
-    from calibrant.auditing import audit
-    from calibrant.calibration import calibrate
-    from calibrant.config import RunConfig
-    from calibrant.errors import UserError
-    from calibrant.evaluation import evaluate
-    from calibrant.exporting import export
-    from calibrant.fitting import fit
-    from calibrant.measuring import measure
-    from calibrant.monitoring import monitor
-    from calibrant.prediction import Classifier, load
-    from calibrant.reference import answer_dev
-    from calibrant.training import CalibratedTrainer
-    from calibrant.types import Decision, Prediction
+    from calibrant.classifier import Classifier as Classifier
+    from calibrant.classifier import load as load
+    from calibrant.config import RunConfig as RunConfig
+    from calibrant.errors import UserError as UserError
+    from calibrant.tasks.audit import audit as audit
+    from calibrant.tasks.calibrate import calibrate as calibrate
+    from calibrant.tasks.demo import demo as demo
+    from calibrant.tasks.evaluate import evaluate as evaluate
+    from calibrant.tasks.export import export as export
+    from calibrant.tasks.monitor import monitor as monitor
+    from calibrant.tasks.predict import predict as predict
+    from calibrant.tasks.report import report as report
+    from calibrant.tasks.threshold import threshold as threshold
+    from calibrant.tasks.train import train as train
+    from calibrant.training import CalibratedTrainer as CalibratedTrainer
+    from calibrant.types import Decision as Decision
+    from calibrant.types import Outputs as Outputs
+    from calibrant.types import Prediction as Prediction
 
 __version__ = "0.1.0"
-__all__ = [
-    "CalibratedTrainer",
-    "Classifier",
-    "Decision",
-    "Prediction",
-    "RunConfig",
-    "UserError",
-    "answer_dev",
-    "audit",
-    "calibrate",
-    "evaluate",
-    "export",
-    "fit",
-    "learn_rule",
-    "load",
-    "measure",
-    "monitor",
-]
-
-_HOME = {
+_VERBS = [module.name for module in iter_modules([f"{__path__[0]}/tasks"]) if module.name != "list"]
+_HOME = {verb: f"tasks.{verb}" for verb in _VERBS} | {
     "CalibratedTrainer": "training",
-    "Classifier": "prediction",
+    "Classifier": "classifier",
     "Decision": "types",
+    "Outputs": "types",
     "Prediction": "types",
     "RunConfig": "config",
     "UserError": "errors",
-    "answer_dev": "reference",
-    "audit": "auditing",
-    "calibrate": "calibration",
-    "evaluate": "evaluation",
-    "export": "exporting",
-    "fit": "fitting",
-    "learn_rule": "abstention",
-    "load": "prediction",
-    "measure": "measuring",
-    "monitor": "monitoring",
+    "load": "classifier",
 }
+__all__ = sorted(_HOME)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
 
 
 def __getattr__(name: str) -> Any:

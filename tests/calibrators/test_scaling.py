@@ -10,6 +10,7 @@ from calibrant.calibrators.matrix_scaling import STRENGTHS, MatrixScaling
 from calibrant.calibrators.vector_scaling import VectorScaling
 from calibrant.errors import UserError
 from calibrant.metrics.nll import negative_log_likelihood
+from calibrant.types import Outputs
 
 K = 4
 
@@ -44,10 +45,10 @@ def minimised(loss, *shapes_and_starts):
 def test_vector_scaling(dev):
     z, y = map(torch.from_numpy, dev)
     _, (w, b) = minimised(lambda w, b: cross_entropy(w * z + b, y), np.ones(K), np.zeros(K))
-    fitted = VectorScaling().fit(*dev)
+    fitted = VectorScaling().fit(Outputs(dev[0]), dev[1])
     np.testing.assert_allclose(fitted.w, w, rtol=1e-3)
     np.testing.assert_allclose(
-        fitted.probabilities(dev[0]), softmax(w * dev[0] + b, axis=1), rtol=0, atol=1e-4
+        fitted.probabilities(Outputs(dev[0])), softmax(w * dev[0] + b, axis=1), rtol=0, atol=1e-4
     )
 
 
@@ -60,17 +61,17 @@ def test_matrix_scaling(dev, strength):
         return cross_entropy(z @ w.T + b, y) + strength * off / (K * (K - 1)) + strength * (b**2).sum() / K
 
     least, (w, b) = minimised(loss, np.eye(K), np.zeros(K))
-    fitted = MatrixScaling(strength=strength).fit(*dev)
+    fitted = MatrixScaling(strength=strength).fit(Outputs(dev[0]), dev[1])
     assert fitted.strength == strength
     ours = loss(torch.tensor(fitted.weights, dtype=torch.float64), torch.tensor(fitted.b)).item()
     assert ours == pytest.approx(least, rel=1e-5)
     np.testing.assert_allclose(
-        fitted.probabilities(dev[0]), softmax(dev[0] @ w.T + b, axis=1), rtol=0, atol=2e-3
+        fitted.probabilities(Outputs(dev[0])), softmax(dev[0] @ w.T + b, axis=1), rtol=0, atol=2e-3
     )
 
 
 def test_a_strong_penalty_leaves_a_diagonal(dev):
-    w = np.array(MatrixScaling(strength=1e9).fit(*dev).weights)
+    w = np.array(MatrixScaling(strength=1e9).fit(Outputs(dev[0]), dev[1]).weights)
     assert np.abs(w - np.diag(np.diag(w))).max() < 1e-6
     assert np.abs(np.diag(w)).min() > 0.1
 
@@ -78,21 +79,21 @@ def test_a_strong_penalty_leaves_a_diagonal(dev):
 def test_the_strength_is_chosen_by_texts_left_out(dev):
     """Much data with confused classes wants the matrix; a handful does not."""
     z, y = dev
-    much, little = MatrixScaling().fit(z, y), MatrixScaling().fit(z[:14], y[:14])
+    much, little = MatrixScaling().fit(Outputs(z), y), MatrixScaling().fit(Outputs(z[:14]), y[:14])
     assert {much.strength, little.strength} <= set(STRENGTHS)
     assert much.strength < little.strength
 
 
 def test_too_few_texts_to_choose_a_strength():
     with pytest.raises(UserError, match=r"needs 3 dev texts or more to choose its penalty, got 2\.$"):
-        MatrixScaling().fit([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+        MatrixScaling().fit(Outputs([[1.0, 0.0], [0.0, 1.0]]), [0, 1])
 
 
 @pytest.mark.parametrize("scale", [0.05, 50.0])
 def test_the_scale_of_the_logits_does_not_matter(dev, scale):
     z, y = dev
-    expected = VectorScaling().fit(z, y).probabilities(z)
-    scaled = VectorScaling().fit(scale * z, y).probabilities(scale * z)
+    expected = VectorScaling().fit(Outputs(z), y).probabilities(Outputs(z))
+    scaled = VectorScaling().fit(Outputs(scale * z), y).probabilities(Outputs(scale * z))
     np.testing.assert_allclose(scaled, expected, rtol=0, atol=1e-3)
 
 
@@ -103,8 +104,8 @@ def test_a_class_that_dev_lacks_and_texts_that_are_all_right(calibrator):
     y = rng.integers(0, 2, 50)
     z = 3 * np.eye(3)[y] + 0.1 * rng.random((50, 3))
     with pytest.warns(UserWarning, match=f"1 of 3 classes have no dev text, and {calibrator.name} may learn"):
-        fitted = calibrator.fit(z, y)
-    p = fitted.probabilities(1e3 * rng.normal(size=(20, 3)))
+        fitted = calibrator.fit(Outputs(z), y)
+    p = fitted.probabilities(Outputs(1e3 * rng.normal(size=(20, 3))))
     assert np.isfinite(p).all()
     assert max(np.abs(value).max() for value in map(np.array, fitted.state()["parameters"].values())) < 1e3
 
@@ -114,7 +115,7 @@ def test_each_is_better_than_the_one_that_it_generalises(dev):
 
     z, y = dev
     nll = [
-        negative_log_likelihood(calibrator.fit(z, y).probabilities(z), y)
+        negative_log_likelihood(calibrator.fit(Outputs(z), y).probabilities(Outputs(z)), y)
         for calibrator in (Temperature(), VectorScaling(), MatrixScaling(strength=1e-3))
     ]
     assert nll[0] > nll[1] > nll[2]

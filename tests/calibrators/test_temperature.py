@@ -6,6 +6,7 @@ from scipy.special import softmax
 
 from calibrant.calibrators.temperature import COLDEST, HOTTEST, Temperature
 from calibrant.metrics.nll import negative_log_likelihood
+from calibrant.types import Outputs
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +21,10 @@ def calibrated():
 @pytest.mark.parametrize("scale", [0.05, 0.5, 1.0, 3.0, 50.0])
 def test_the_scale_of_the_logits_is_recovered(calibrated, scale):
     z, y = calibrated
-    found = Temperature().fit(scale * z, y).temperature
+    found = Temperature().fit(Outputs(scale * z), y).temperature
     assert found == pytest.approx(scale, rel=0.01)
     # and the search itself is far closer than the draw of the classes
-    assert found == pytest.approx(scale * Temperature().fit(z, y).temperature, rel=1e-6)
+    assert found == pytest.approx(scale * Temperature().fit(Outputs(z), y).temperature, rel=1e-6)
 
 
 def test_it_is_the_best_there_is(calibrated):
@@ -31,7 +32,7 @@ def test_it_is_the_best_there_is(calibrated):
     z, y = 5 * calibrated[0][:500], calibrated[1][:500]
     grid = np.exp(np.linspace(np.log(0.5), np.log(50), 2001))
     nll = [negative_log_likelihood(softmax(z / t, axis=1), y) for t in grid]
-    assert Temperature().fit(z, y).temperature == pytest.approx(grid[np.argmin(nll)], rel=0.003)
+    assert Temperature().fit(Outputs(z), y).temperature == pytest.approx(grid[np.argmin(nll)], rel=0.003)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
@@ -40,9 +41,9 @@ def test_all_right(scale):
     z = scale * np.random.default_rng(0).random((30, 3))
     z[np.arange(30), y] += scale
     with pytest.warns(UserWarning, match=r"kept at its bound 0\.01, since .* surer is always better"):
-        fitted = Temperature().fit(z, y)
+        fitted = Temperature().fit(Outputs(z), y)
     assert fitted.temperature == COLDEST
-    assert np.isfinite(fitted.probabilities(z)).all()
+    assert np.isfinite(fitted.probabilities(Outputs(z))).all()
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
@@ -51,9 +52,9 @@ def test_all_wrong(scale):
     z = scale * np.random.default_rng(0).random((30, 2))
     z[np.arange(30), y] -= 2 * scale
     with pytest.warns(UserWarning, match=r"kept at its bound 100, since .* no better than a guess"):
-        fitted = Temperature().fit(z, y)
+        fitted = Temperature().fit(Outputs(z), y)
     assert fitted.temperature == HOTTEST
-    assert np.isfinite(fitted.probabilities(z)).all()
+    assert np.isfinite(fitted.probabilities(Outputs(z))).all()
 
 
 def test_all_wrong_but_second_best_has_an_optimum():
@@ -62,7 +63,7 @@ def test_all_wrong_but_second_best_has_an_optimum():
     z = np.array([[4.0, 3.0, -5.0], [-5.0, 4.0, 3.0], [3.0, -5.0, 4.0]] * 10)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = Temperature().fit(z, y).temperature
+        found = Temperature().fit(Outputs(z), y).temperature
     nll = [negative_log_likelihood(softmax(z / t, axis=1), y) for t in (found / 1.01, found, found * 1.01)]
     assert nll[1] == min(nll)
     assert COLDEST < found < HOTTEST
@@ -70,14 +71,14 @@ def test_all_wrong_but_second_best_has_an_optimum():
 
 def test_logits_that_say_nothing():
     with pytest.warns(UserWarning, match="kept at its bound"):
-        fitted = Temperature().fit(np.zeros((4, 3)), [0, 1, 2, 0])
-    np.testing.assert_allclose(fitted.probabilities(np.zeros((1, 3))), 1 / 3)
+        fitted = Temperature().fit(Outputs(np.zeros((4, 3))), [0, 1, 2, 0])
+    np.testing.assert_allclose(fitted.probabilities(Outputs(np.zeros((1, 3)))), 1 / 3)
 
 
 @pytest.mark.parametrize("temperature", [COLDEST, 0.05, 1.0, 7.3, HOTTEST])
 def test_accuracy_never_changes(calibrated, temperature):
     z, _ = calibrated
-    p = Temperature(temperature).probabilities(z)
+    p = Temperature(temperature).probabilities(Outputs(z))
     np.testing.assert_array_equal(p.argmax(axis=1), z.argmax(axis=1))
 
 
@@ -85,6 +86,6 @@ def test_logits_that_look_like_probabilities_are_logits():
     rng = np.random.default_rng(1)
     z = softmax(rng.normal(size=(200, 3)), axis=1)
     y = np.where(rng.random(200) < 0.8, z.argmax(axis=1), rng.integers(0, 3, 200))
-    fitted = Temperature().fit(z, y)
-    shifted = Temperature().fit(z + 5, y)  # a constant is nothing to logits
+    fitted = Temperature().fit(Outputs(z), y)
+    shifted = Temperature().fit(Outputs(z + 5), y)  # a constant is nothing to logits
     assert fitted.temperature == pytest.approx(shifted.temperature, rel=1e-6)

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
-from scipy.special import softmax
 
+from calibrant.classifier import Classifier
 from calibrant.errors import UserError
-from calibrant.subject import Subject
-from calibrant.types import Texts
-from conftest import UNFAMILIAR, corpus, one_sentence, tiny_bert, tiny_tokenizer
-from families import SMALL, tiny
-from runs import LABELS, opinionated
+from calibrant.tasks.audit import _subject
+from support.encoders import SMALL, tiny
+from support.made_runs import LABELS, opinionated
+from support.sentences import one_sentence
+from support.tiny import UNFAMILIAR, corpus, tiny_bert, tiny_tokenizer
 
 METRICS = {"accuracy", "ece", "nll", "brier", "misclassification", "ood", "n_test", "n_ood"}
 
@@ -28,8 +28,8 @@ def draw_labels(folder, model, part, n, seed):
     """A file of texts whose labels are drawn from the model's own probabilities: it is calibrated there."""
     words = [text for text, _ in corpus(2 * n, seed=seed)]
     texts = [f"{first} {second}" for first, second in zip(words[:n], words[n:], strict=True)]
-    subject = Subject(str(model), max_length=32)
-    p = softmax(subject.logits(Texts(texts, None, "", ""), None, ""), axis=1)
+    subject = _subject(str(model), max_length=32)
+    p = subject.predict_proba(texts)
     draw = np.random.default_rng(seed).random((n, 1))
     ids = (p.cumsum(axis=1) < draw).sum(axis=1)
     write(
@@ -222,13 +222,13 @@ def test_a_decoder_is_padded_with_what_it_looks_for(tmp_path, told):
     """It answers by its last token, so that padding which it does not know would speak for the text."""
     gpt(told).save_pretrained(tmp_path)
     tiny_tokenizer().save_pretrained(tmp_path)
-    subject = Subject(str(tmp_path), max_length=None)
+    subject = _subject(str(tmp_path), max_length=None)
     texts = [text for text, _ in corpus(8, seed=6)]
-    together = subject.logits(Texts(texts, None, "", ""), None, "")
-    alone = [subject.logits(Texts([text], None, "", ""), None, "")[0] for text in texts]
+    together = subject.outputs(texts).logits
+    alone = [subject.outputs([text]).logits[0] for text in texts]
     np.testing.assert_allclose(together, alone, rtol=0, atol=1e-5)
     assert np.ptp(together, axis=0).max() > 0.01
-    assert subject.model.config.pad_token_id == subject.tokenizer.pad_token_id == (4 if told == 4 else 0)
+    assert subject.models[0].config.pad_token_id == subject.tokenizer.pad_token_id == (4 if told == 4 else 0)
 
 
 def test_a_model_that_reads_padding_is_refused(tmp_path):
@@ -238,7 +238,7 @@ def test_a_model_that_reads_padding_is_refused(tmp_path):
     hf.XLNetForSequenceClassification(hf.XLNetConfig(**sizes, pad_token_id=0)).save_pretrained(tmp_path)
     tiny_tokenizer().save_pretrained(tmp_path)
     with pytest.raises(UserError) as refused:
-        Subject(str(tmp_path), max_length=None)
+        _subject(str(tmp_path), max_length=None)
     assert str(refused.value) == (
         "XLNetForSequenceClassification gives a text other probabilities when it is padded on the right to "
         "the length of another, and cannot be measured."
@@ -250,10 +250,10 @@ def test_a_model_without_a_limit(tmp_path, family):
     """Neither its config nor its tokenizer has one; a text of 10³⁰ tokens is beyond any library."""
     tiny(family).save_pretrained(tmp_path)
     tiny_tokenizer().save_pretrained(tmp_path)
-    assert Subject(str(tmp_path), max_length=600).max_length == 600
-    subject = Subject(str(tmp_path), max_length=None)
+    assert _subject(str(tmp_path), max_length=600).max_length == 600
+    subject = _subject(str(tmp_path), max_length=None)
     assert subject.max_length == 512
-    z = subject.logits(Texts(["card " * n for n in (510, 600)], None, "", ""), None, "")
+    z = subject.outputs(["card " * n for n in (510, 600)]).logits
     np.testing.assert_allclose(z[0], z[1], rtol=0, atol=1e-6)  # with two special tokens, 510 are all of it
 
 
@@ -300,13 +300,13 @@ def test_what_cannot_be_exported_is_told_before_the_work(
     model.config.id2label = dict(enumerate(LABELS))
     model.save_pretrained(tmp_path / "own")
     tiny_tokenizer().save_pretrained(tmp_path / "own")
-    logits = Subject.logits
+    outputs = Classifier.outputs
 
-    def of_a_few(self, texts, *progress):
+    def of_a_few(self, texts, **progress):
         assert len(texts) < 3, "the work has begun"
-        return logits(self, texts, *progress)
+        return outputs(self, texts, **progress)
 
-    monkeypatch.setattr(Subject, "logits", of_a_few)
+    monkeypatch.setattr(Classifier, "outputs", of_a_few)
     capsys.readouterr()  # what saving the model drew
     given = ("audit", "--model", tmp_path / "own", "--test", "test.csv", "--dev", "dev.csv")
     code, out, err = command(*given, "--export", tmp_path / "new")

@@ -8,7 +8,8 @@ import pytest
 
 import calibrant
 from calibrant.calibrators import calibrators
-from conftest import corpus, one_sentence
+from support.sentences import one_sentence
+from support.tiny import corpus
 
 FAST = ("--max-length", 32, "--epochs", 2, "--batch-size", 16, "--learning-rate", 0.01)
 
@@ -210,7 +211,11 @@ MISTAKES = {
         "--dev is missing, and the run's own dev texts cannot be had again (No file 'gone.csv'; check the "
         "path); name a labelled file with text that training has not seen."
     ),
-    "calibrate broken --dev dev.csv": "The calibrator's state is damaged (…",
+    "calibrate broken --dev dev.csv": (
+        "broken/calibrant.json is damaged (calibrator.parameters: Field required); write null for "
+        "`calibrator` there, and fit it again with `calibrant calibrate`."
+    ),
+    "calibrate strange --dev dev.csv": "The calibrator's state is damaged (…",
     "train --train dev.csv --calibrator temprature --out new": (
         "Unknown calibrator 'temprature'; did you mean 'temperature'? Known: …"
     ),
@@ -237,9 +242,12 @@ def test_a_mistake_gets_one_sentence(line, here, csv_file, command):
     csv_file("nolabel.csv", [("a card", "")])
     csv_file("unseen.csv", [("a book", "returns")])
     csv_file("one.csv", [("a card", "billing")])
+    fitted_on = record()["data"]["dev"]
+    strange = {"name": "temperature", "parameters": {"heat": 2}, "fitted_on": fitted_on}
     for name, changes in (
         ("moved", {"config": record()["config"] | {"train": "gone.csv"}}),
         ("broken", {"calibrator": {"name": "temperature"}}),
+        ("strange", {"calibrator": strange}),
     ):
         shutil.copytree("run", name)
         (here / name / "calibrant.json").write_text(json.dumps(record() | changes))

@@ -1,4 +1,7 @@
+import inspect
 import re
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +40,14 @@ def test_every_option_is_explained(name):
     assert unexplained == []
 
 
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"list"}))
+def test_every_command_has_one_name_in_python_too(name):
+    verb = getattr(calibrant, name)
+    assert verb is getattr(import_module(f"calibrant.tasks.{name}"), name)
+    _, *options = inspect.signature(verb).parameters.values()
+    assert {option.kind for option in options} == {inspect.Parameter.KEYWORD_ONLY}
+
+
 def test_version(command):
     assert command("--version") == (0, f"calibrant {calibrant.__version__}\n", "")
 
@@ -45,3 +56,14 @@ def test_without_a_command_the_help_is_shown(command):
     code, out, err = command()
     assert "Usage: calibrant [OPTIONS] COMMAND" in out + err
     assert code == 2
+
+
+def test_the_page_of_commands_is_current():
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("make_commands", Path(__file__).parents[2] / "docs" / "make_commands.py")
+    make_commands = module_from_spec(spec)
+    spec.loader.exec_module(make_commands)
+    assert make_commands.PAGE.read_text(encoding="utf-8") == make_commands.page(), (
+        "python docs/make_commands.py"
+    )

@@ -9,11 +9,13 @@ from calibrant.inference import inferences
 from calibrant.methods import METHODS
 from calibrant.metrics import metrics
 from calibrant.objectives import objectives
+from calibrant.objectives.solvers import solvers
 from calibrant.scores import scores
 
 REGISTRIES = {
     Kind.methods: METHODS,
     Kind.objectives: objectives(),
+    Kind.solvers: solvers(),
     Kind.inferences: inferences(),
     Kind.calibrators: calibrators(),
     Kind.scores: scores(),
@@ -72,6 +74,13 @@ def test_objectives_show_their_defaults(command):
     assert "delta_on=0.0001, delta_off=0.001, delta_y=0.1" in rows["manifold-smoothing"]["hyper-parameters"]
     assert rows["cross-entropy"]["hyper-parameters"] == ""
     assert rows["manifold-smoothing"]["citation"].startswith("Kong et al. (2020)")
+
+
+def test_solvers_show_who_thought_of_them(command):
+    rows = {row["name"]: row for row in json.loads(command("list", "solvers", "--json")[1])}
+    assert {"pgd", "shared", "yopo"} <= set(rows)
+    assert all(set(row) == {"name", "citation"} for row in rows.values())
+    assert rows["yopo"]["citation"].startswith("Zhang et al. (2019)")
 
 
 def test_datasets_show_where_they_come_from(command):

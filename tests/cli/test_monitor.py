@@ -9,13 +9,14 @@ import pytest
 
 import calibrant
 from calibrant.metrics import expected_calibration_error
-from conftest import UNFAMILIAR, WORDS, corpus, make_text, noisy_corpus, one_sentence
+from support.sentences import one_sentence
+from support.tiny import UNFAMILIAR, WORDS, corpus, make_text, noisy_corpus
 
 RULE = {  # as `calibrant threshold` stores it
     "rule": {"threshold": 0.5, "score": None, "cut": None},
     "promise": {"risk": 0.2, "ood_rate": None, "confidence": 0.95},
     "learnt_on": {"dev": {"n": 200, "source": "file dev.csv", "fingerprint": ""}, "ood": None},
-    "dev": {"threshold": 0.5, "coverage": 0.5, "risk": 0.04, "turned_away": 0.0},
+    "dev": {"coverage": 0.5, "risk": 0.04, "turned_away": 0.0},
 }
 
 
@@ -193,7 +194,7 @@ def test_a_score_that_turns_all_away_is_an_alarm(command, here):
 def test_what_a_score_did_on_other_texts_is_left_out(command, here):
     scored_rule(command, here)
     with pytest.warns(UserWarning, match="is not known") as told:
-        found = calibrant.monitor("run", "new.csv")
+        found = calibrant.monitor("run", new="new.csv")
     assert [str(warning.message) for warning in told] == [
         "How many texts the rule of abstention turned away then is not known: it was learnt on file dev.csv; "
         "to compare with these, name them with --dev."
@@ -205,12 +206,12 @@ def test_what_a_score_did_on_other_texts_is_left_out(command, here):
 def test_a_calibrator_that_knows_the_dev_texts_by_heart(command, here):
     assert command("calibrate", "run", "--dev", "dev.csv", "--calibrator", "isotonic")[0] == 0
     with pytest.warns(UserWarning, match="these very texts") as told:
-        calibrant.monitor("run", "new.csv", "dev.csv")
+        calibrant.monitor("run", new="new.csv", dev="dev.csv")
     assert [str(warning.message) for warning in told] == [
         "The calibrator 'isotonic' was fitted on these very texts (file dev.csv), so that new text may look "
         "moved that is not; name other labelled texts with --dev."
     ]
-    calibrant.monitor("run", "new.csv")  # against the run's own, without a word
+    calibrant.monitor("run", new="new.csv")  # against the run's own, without a word
 
 
 def test_a_dataset_by_its_name(command, here, csv_file, monkeypatch):

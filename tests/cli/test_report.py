@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from conftest import UNFAMILIAR, corpus
+from support.tiny import UNFAMILIAR, corpus
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from calibrant.cli.study_figure import Format, figure
 from calibrant.errors import UserError
-from calibrant.report.plots import FORMATS
+from calibrant.pages.plots import FORMATS
 
 
 @pytest.fixture

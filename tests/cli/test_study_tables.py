@@ -13,7 +13,7 @@ from calibrant.errors import UserError
 from calibrant.study.cells import Confidences
 from calibrant.study.render import FORMATS
 from calibrant.study.tables import TABLES
-from handmade_cells import series
+from support.handmade_cells import series
 
 app = typer.Typer()
 app.command("table")(table)

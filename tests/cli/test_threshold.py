@@ -10,9 +10,10 @@ from scipy.stats import binomtest
 
 import calibrant
 from calibrant.calibrators import calibrators
-from calibrant.card import threshold_in_words
+from calibrant.runs.card import threshold_in_words
 from calibrant.scores import scores
-from conftest import FILLER, UNFAMILIAR, WORDS, corpus, one_sentence
+from support.sentences import one_sentence
+from support.tiny import FILLER, UNFAMILIAR, WORDS, corpus
 
 STRANGE = [
     (f"{a} {b} {c}",) for a in UNFAMILIAR for b in UNFAMILIAR for c in UNFAMILIAR[:2] if a != b and b != c
@@ -170,15 +171,15 @@ def test_a_rule_for_unfamiliar_text(command, here, name):
 
     classifier = calibrant.load("run")
     score = classifier.rule.score
-    outputs = classifier.outputs([text for (text,) in STRANGE])
+    outputs = classifier.outputs([text for (text,) in STRANGE], score.needs)
     answered = score(outputs) < rule["cut"]
     n, k = len(answered), int(answered.sum())
     assert binomtest(k, n, 0.4, "less").pvalue <= 0.05 < binomtest(k + 1, n, 0.4, "less").pvalue
-    dev = classifier.outputs([text for text, _ in DEV])
+    dev = classifier.outputs([text for text, _ in DEV], score.needs)
     assert result["dev"]["turned_away"] == pytest.approx((score(dev) >= rule["cut"]).mean(), abs=0.01)
     assert measured(command, "--ood", "other.csv")["abstention"]["ood_answered"] <= k / n
 
-    test = classifier.outputs(TEXTS)
+    test = classifier.outputs(TEXTS, score.needs)
     expected = (test.probabilities.max(axis=1) < rule["threshold"]) | (score(test) >= rule["cut"])
     np.testing.assert_array_equal(abstained(command), expected)
     assert not abstained(command, "--threshold", 0).any()
@@ -275,13 +276,27 @@ def test_a_rule_whose_score_is_gone(command, here):
     np.testing.assert_array_equal(abstained(command), before)
 
 
-@pytest.mark.parametrize("damage", [{}, {"rule": {"threshold": 0.5}}, [1], "0.5"])
-def test_a_damaged_rule(command, here, damage):
+@pytest.mark.parametrize(
+    ("damage", "where"),
+    [
+        ({}, "threshold.rule: Field required)"),
+        ({"rule": {"threshold": 0.5}}, "threshold.promise: Field required)"),
+        ({"rule": {"threshold": "high"}}, "threshold.rule.threshold: Input should be a valid number, "),
+        ([1], "threshold: Input should be "),
+        ("0.5", "threshold: Input should be "),
+    ],
+)
+def test_a_damaged_rule(command, here, damage, where):
     (here / "run" / "calibrant.json").write_text(json.dumps(record() | {"threshold": damage}))
     code, out, err = command("predict", "run", "test.csv")
     assert (code, out) == (2, "")
-    assert err.startswith("calibrant: The rule in run/calibrant.json is damaged (")
-    assert err.endswith("learn it again with `calibrant threshold`.\n")
+    assert err.startswith(f"calibrant: run/calibrant.json is damaged ({where}")
+    assert err.endswith(
+        "); write null for `threshold` there, and learn the rule again with `calibrant threshold`.\n"
+    )
+    (here / "run" / "calibrant.json").write_text(json.dumps(record() | {"threshold": None}))
+    assert not abstained(command).any()
+    done(command, *RISK, 0.16)
 
 
 def test_scores_of_an_evaluation(command, here):
@@ -318,6 +333,7 @@ def test_the_table_of_scores(command, here, monkeypatch):
 
 # A command and the sentence that it gets; an ellipsis stands for the rest of it.
 OOD = "--ood other.csv --ood-rate"
+LEARNING = ["knn", "layer-mahalanobis", "mean-mahalanobis", "mahalanobis", "relative-mahalanobis"]
 MISTAKES = {
     "threshold run": "Give either --risk, as in --risk 0.02, or --remove.",
     "threshold run --risk 0.1 --remove": "Give either --risk, as in --risk 0.02, or --remove.",
@@ -347,8 +363,8 @@ MISTAKES = {
         "--risk 0.001 cannot be promised with confidence 0.95 from 400 dev texts; the smallest that can be …"
     ),
     "evaluate moved --test test.csv --scores": (
-        "knn, mahalanobis, relative-mahalanobis: fitted on the run's training texts, and these cannot be had "
-        "again (No file 'gone.csv'; check the path); restore them, or use scores that need no fitting."
+        f"{', '.join(LEARNING)}: fitted on the run's training texts, and these cannot be had again (No file "
+        "'gone.csv'; check the path); restore them, or use what needs no fitting on them."
     ),
 }
 

@@ -3,7 +3,7 @@ import torch
 
 from calibrant.data.encode import Collate, EncodedTexts, encode, pad
 from calibrant.errors import UserError
-from conftest import corpus, tiny_tokenizer
+from support.tiny import corpus, tiny_tokenizer
 
 TEXTS = [text for text, _ in corpus(12)]
 

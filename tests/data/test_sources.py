@@ -4,7 +4,7 @@ import zipfile
 import datasets
 import pytest
 
-from calibrant.data.base import Dataset
+from calibrant.data.catalog.base import Dataset
 from calibrant.data.sources import FolderSource, HubSource, Source, Unavailable, WheelSource
 from calibrant.data.wheels import WheelFile
 from calibrant.errors import UserError

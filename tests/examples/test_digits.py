@@ -57,7 +57,7 @@ def test_help_shows_an_example(run, capsys):
 
 
 def test_the_committed_figures_are_those_the_readme_shows():
-    folder = ROOT / "results" / "digits"
+    folder = ROOT / "results" / "handwritten-digits"
     record = json.loads((folder / "figures.json").read_text())
     assert [result["seed"] for result in record["results"]] == [0, 1, 2]
     shown = (folder / "README.md").read_text(encoding="utf-8")

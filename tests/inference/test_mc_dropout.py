@@ -6,14 +6,14 @@ import torch
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
+from calibrant.classifier import outputs_of
 from calibrant.errors import UserError
 from calibrant.inference.mc_dropout import TEXTS_AT_ONCE, MCDropout
 from calibrant.inference.single import SinglePass
-from calibrant.models.dropout import use_cheap_dropout
-from calibrant.models.first_token import first_token_only
-from calibrant.prediction import predict_logits
-from conftest import tiny_bert
-from families import FAMILIES, tiny
+from calibrant.models import fast
+from calibrant.models.fast.first_token import first_token_only
+from support.encoders import FAMILIES, tiny
+from support.tiny import tiny_bert
 
 WITH_DROPOUT = [family for family in FAMILIES if family != "modernbert"]
 
@@ -25,21 +25,28 @@ def batch(texts=4, seed=0):
     return ids, mask
 
 
-def one_pass(model, seed, texts=4):
+def logits_of(inference, model, ids, mask):
     with torch.inference_mode():
-        return MCDropout(passes=1, seed=seed).logits([model], *batch(texts))
+        return inference.outputs([model], ids, mask, frozenset())["logits"]
 
 
+def one_pass(model, seed, texts=4):
+    return logits_of(MCDropout(passes=1, seed=seed), model, *batch(texts))
+
+
+@pytest.mark.parametrize("quick", [False, True], ids=["as it came", "quick"])
 @pytest.mark.parametrize("family", WITH_DROPOUT)
-def test_a_pass_is_what_training_mode_computes(family):
+def test_a_pass_is_what_training_mode_computes(family, quick):
     """So every dropout is on, that of the attention weights included."""
-    model = tiny(family)
+    model = tiny(family).eval()
+    if quick:
+        fast.apply(model)
     got = one_pass(model, seed=3)
     assert not any(module.training for module in model.modules())
     model.train()
     torch.manual_seed(3)
     ids, mask = batch()
-    with torch.no_grad(), first_token_only(model):
+    with torch.inference_mode(), first_token_only():
         expected = model(input_ids=ids, attention_mask=mask).logits.log_softmax(dim=-1)
     torch.testing.assert_close(got, expected)
 
@@ -78,19 +85,19 @@ def test_only_dropout_is_on():
 def test_the_mean_of_the_passes(texts):
     """However many go side by side: the passes drawn one after another, and their mean written plainly."""
     model = tiny_bert()
-    use_cheap_dropout(model)
+    fast.apply(model)
     ids, mask = batch(texts)
     side_by_side = max(1, TEXTS_AT_ONCE // texts)
     model.train()
     torch.manual_seed(7)
     probabilities = []
-    with torch.no_grad(), first_token_only(model):
+    with torch.no_grad(), first_token_only():
         for done in range(0, 10, side_by_side):
             copies = min(side_by_side, 10 - done)
             z = model(input_ids=ids.repeat(copies, 1), attention_mask=mask.repeat(copies, 1)).logits
             probabilities += z.softmax(dim=-1).split(texts)
     assert len(probabilities) == 10
-    got = MCDropout(seed=7).logits([model], ids, mask)
+    got = logits_of(MCDropout(seed=7), model, ids, mask)
     torch.testing.assert_close(got.exp(), sum(probabilities) / 10)
 
 
@@ -101,48 +108,48 @@ def test_ten_passes_cost_at_most_ten(monkeypatch):
         lambda module, args, kwargs: calls.append(len(kwargs["input_ids"])), with_kwargs=True
     )
     for texts, expected in ((1, [10]), (3, [30]), (8, [32, 32, 16]), (32, [32] * 10), (40, [40] * 10)):
-        MCDropout().logits([model], *batch(texts))
+        logits_of(MCDropout(), model, *batch(texts))
         assert calls == expected
         assert sum(calls) == 10 * texts
         calls.clear()
 
 
-@pytest.mark.parametrize("cheap", [False, True], ids=["stock dropout", "as training leaves it"])
+@pytest.mark.parametrize("cheap", [False, True], ids=["stock dropout", "quick"])
 def test_reproducible_whatever_ran_before_and_nothing_disturbed(cheap):
     model = tiny_bert()
     if cheap:
-        use_cheap_dropout(model)
+        fast.apply(model)
     rows = [list(range(5, 5 + n)) for n in range(3, 40)]
     torch.manual_seed(1)
-    first = predict_logits(MCDropout(), [model], rows, 0)
+    first = outputs_of(MCDropout(), [model], rows, 0).logits
     torch.manual_seed(2)
     model.train()
     torch.rand(17)
     state = torch.get_rng_state()
-    again = predict_logits(MCDropout(), [model], rows, 0)
+    again = outputs_of(MCDropout(), [model], rows, 0).logits
     np.testing.assert_array_equal(first, again)
     assert torch.equal(torch.get_rng_state(), state)
-    assert not np.allclose(first, predict_logits(MCDropout(seed=1), [model], rows, 0))
+    assert not np.allclose(first, outputs_of(MCDropout(seed=1), [model], rows, 0).logits)
 
 
 def test_many_passes_approach_a_limit():
     """Means over disjoint sets of passes agree to their standard error, as single passes do not."""
     model, (ids, mask) = tiny_bert(dropout=0.3), batch(1)
-    means = [MCDropout(passes=400, seed=seed).logits([model], ids, mask).exp() for seed in (0, 1)]
+    means = [logits_of(MCDropout(passes=400, seed=seed), model, ids, mask).exp() for seed in (0, 1)]
     ones = torch.stack([one_pass(model, seed, texts=1).exp() for seed in range(50)])
     assert (means[0] - means[1]).abs().max() < 5 * ones.std(dim=0).max() * math.sqrt(2 / 400)
 
 
 def test_it_is_not_the_single_pass():
-    model, (ids, mask) = tiny_bert(), batch()
-    one = SinglePass().logits([model], ids, mask).softmax(dim=-1)
-    assert (MCDropout().logits([model], ids, mask).exp() - one).abs().max() > 1e-4
+    model, (ids, mask) = tiny_bert().eval(), batch()
+    one = logits_of(SinglePass(), model, ids, mask).softmax(dim=-1)
+    assert (logits_of(MCDropout(), model, ids, mask).exp() - one).abs().max() > 1e-4
 
 
 @pytest.mark.parametrize("model", [tiny("modernbert"), tiny_bert(dropout=0.0)], ids=["ModernBERT", "BERT, 0"])
 def test_a_model_without_dropout_is_refused(model):
     model.config.name_or_path = "some/model"
-    for ask in (lambda: MCDropout().check(model), lambda: MCDropout().logits([model], *batch())):
+    for ask in (lambda: MCDropout().check(model), lambda: logits_of(MCDropout(), model, *batch())):
         with pytest.raises(UserError) as refused:
             ask()
         assert str(refused.value) == (

@@ -11,8 +11,8 @@ from transformers import BertConfig
 
 from calibrant.errors import UserError
 from calibrant.models.pretrained import default_encoder, load_classifier, load_trained
-from conftest import tiny_bert, tiny_tokenizer
-from families import tiny
+from support.encoders import tiny
+from support.tiny import tiny_bert, tiny_tokenizer
 
 
 @pytest.fixture

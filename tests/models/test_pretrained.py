@@ -11,9 +11,10 @@ from calibrant.data.encode import encode, pad
 from calibrant.errors import UserError
 from calibrant.models.pretrained import load_classifier
 from calibrant.models.split import SplitModel
-from calibrant.objectives.manifold import cosine_distance, off_manifold, on_manifold
-from conftest import tiny_bert, tiny_tokenizer
-from families import FAMILIES, tiny
+from calibrant.objectives.functional import cosine_distance
+from calibrant.objectives.manifold import off_manifold, on_manifold
+from support.encoders import FAMILIES, tiny
+from support.tiny import tiny_bert, tiny_tokenizer
 
 TEXTS = [
     "The graphics card needs a new driver before the window system starts.",

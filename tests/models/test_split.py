@@ -4,8 +4,8 @@ import transformers as hf
 
 from calibrant.errors import UserError
 from calibrant.models.split import SplitModel
-from conftest import tiny_bert
-from families import FAMILIES, SMALL, tiny
+from support.encoders import FAMILIES, SMALL, tiny
+from support.tiny import tiny_bert
 
 
 @pytest.fixture(params=FAMILIES)

@@ -9,11 +9,11 @@ import torch
 import transformers as hf
 
 from calibrant import CalibratedTrainer, RunConfig, UserError, load
-from calibrant.fitting import fit
 from calibrant.models.pretrained import load_classifier
 from calibrant.models.t5 import T5EncoderForSequenceClassification
-from conftest import corpus, tiny_tokenizer
-from families import tiny
+from calibrant.tasks.train import train
+from support.encoders import tiny
+from support.tiny import corpus, tiny_tokenizer
 
 SMALL = {
     "vocab_size": 64,
@@ -101,8 +101,8 @@ def test_a_run_loads_in_a_fresh_process_and_trains_again(csv_file, tmp_path):
         learning_rate=1e-2,
         gradient_checkpointing=True,
     )
-    run = fit(config, tmp_path / "run")
-    first, last = (entry["loss"] for entry in run.record["training"]["history"] if "loss" in entry)
+    run = train(config, out=tmp_path / "run")
+    first, last = (entry["loss"] for entry in run.training.history if "loss" in entry)
     assert last < first
     expected = load(run.path).predict_proba(["refund my card"])
     done = subprocess.run(

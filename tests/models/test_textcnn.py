@@ -10,12 +10,12 @@ import torch
 
 from calibrant import RunConfig, UserError, load
 from calibrant.data.encode import encode, pad
-from calibrant.fitting import fit
 from calibrant.models.pretrained import load_classifier
 from calibrant.models.split import SplitModel
 from calibrant.models.textcnn import word_tokenizer
-from conftest import corpus
-from families import tiny
+from calibrant.tasks.train import train
+from support.encoders import tiny
+from support.tiny import corpus
 
 LABELS = ("account", "billing", "shipping")
 TEXTS = [text for text, _ in corpus(200)]
@@ -145,7 +145,7 @@ def settings(csv_file, **more):
 
 def test_gradient_checkpointing_is_refused(csv_file, tmp_path):
     with pytest.raises(UserError, match="--gradient-checkpointing: the model 'textcnn' cannot do it"):
-        fit(settings(csv_file, gradient_checkpointing=True), tmp_path / "run")
+        train(settings(csv_file, gradient_checkpointing=True), out=tmp_path / "run")
 
 
 def test_train_evaluate_predict_and_train_again(command, csv_file, tmp_path, monkeypatch):
@@ -191,8 +191,8 @@ def test_an_interrupted_run_resumes_and_loads_in_a_fresh_process(csv_file, tmp_p
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(config, tmp_path / "run", interrupt)
-    resumed, whole = fit(config, tmp_path / "run"), fit(config, tmp_path / "whole")
+        train(config, out=tmp_path / "run", progress=interrupt)
+    resumed, whole = train(config, out=tmp_path / "run"), train(config, out=tmp_path / "whole")
     texts = ["refund my card", "violin"]
     expected = load(whole.path).predict_proba(texts)
     assert load(resumed.path).predict_proba(texts).tolist() == expected.tolist()

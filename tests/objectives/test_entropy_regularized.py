@@ -2,7 +2,14 @@ import pytest
 
 from calibrant.errors import UserError
 from calibrant.objectives import EntropyRegularized
-from steps import assert_is_cross_entropy, assert_same, gradients, make_batch, step, tiny_model
+from support.training_steps import (
+    assert_is_cross_entropy,
+    assert_same,
+    gradients,
+    make_batch,
+    step,
+    tiny_model,
+)
 
 
 def test_it_is_cross_entropy_minus_beta_times_the_entropy():

@@ -3,7 +3,14 @@ import torch
 
 from calibrant.errors import UserError
 from calibrant.objectives import CrossEntropy, LabelSmoothing
-from steps import assert_is_cross_entropy, assert_same, gradients, make_batch, step, tiny_model
+from support.training_steps import (
+    assert_is_cross_entropy,
+    assert_same,
+    gradients,
+    make_batch,
+    step,
+    tiny_model,
+)
 
 
 def test_it_is_the_cross_entropy_against_smoothed_labels():

@@ -4,8 +4,8 @@ import torch
 from calibrant.errors import UserError
 from calibrant.models.split import SplitModel
 from calibrant.objectives import CrossEntropy, ManifoldMixup
-from families import tiny
-from steps import (
+from support.encoders import tiny
+from support.training_steps import (
     assert_is_cross_entropy,
     assert_same,
     count_passes,

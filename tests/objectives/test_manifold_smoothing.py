@@ -5,13 +5,14 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from calibrant.errors import UserError
-from calibrant.models import linear
-from calibrant.models.linear import use_convolved_linear
+from calibrant.models import fast
+from calibrant.models.fast import first_token, linear
 from calibrant.models.split import SplitModel
 from calibrant.objectives import CrossEntropy, ManifoldSmoothing
-from calibrant.objectives.manifold import interpolate_labels, kl_divergence, negative_entropy
+from calibrant.objectives.functional import kl_divergence, negative_entropy
+from calibrant.objectives.manifold import interpolate_labels
 from calibrant.types import Batch
-from conftest import tiny_bert
+from support.tiny import tiny_bert
 
 
 def make_batch(padding: int = 0) -> Batch:
@@ -25,7 +26,7 @@ def make_batch(padding: int = 0) -> Batch:
     return Batch(*widened, torch.tensor([0, 1, 2, 1, 0]))
 
 
-def loss_and_gradients(objective, batch, dropout=0.0, seed=3, prepare=lambda model: None):
+def loss_and_gradients(objective, batch, dropout=0.0, seed=3, prepare=first_token.apply):
     model = tiny_bert(dropout=dropout).train()
     prepare(model)
     torch.manual_seed(seed)
@@ -63,15 +64,18 @@ def published(objective, batch, seed=3):
 
 
 @pytest.mark.parametrize("solver", ["pgd", "shared"])
-@pytest.mark.parametrize("convolved", [False, True])
-def test_solvers_equal_the_published_pass_structure(solver, convolved, monkeypatch):
+@pytest.mark.parametrize(
+    "prepare",
+    [lambda model: None, first_token.apply, linear.apply, fast.apply],
+    ids=["as it came", "first token", "linear", "quick"],
+)
+def test_solvers_equal_the_published_pass_structure(solver, prepare, monkeypatch):
     monkeypatch.setattr(linear, "TOKENS", 1)  # few are enough here
     monkeypatch.setattr(linear, "TOKENS_OF_A_TEXT", 1)
     objective = ManifoldSmoothing(solver=solver, lambda_on=0.7, lambda_off=0.3, delta_off=1e-2)
     batch = make_batch()
     expected, expected_gradients = published(objective, batch)
-    prepare = {"prepare": use_convolved_linear} if convolved else {}
-    loss, gradients, _ = loss_and_gradients(objective, batch, **prepare)
+    loss, gradients, _ = loss_and_gradients(objective, batch, prepare=prepare)
     torch.testing.assert_close(loss.total.detach(), expected, rtol=1e-5, atol=1e-6)
     for name, gradient in expected_gradients.items():
         torch.testing.assert_close(gradients[name], gradient, rtol=1e-4, atol=1e-5, msg=name)

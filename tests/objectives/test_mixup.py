@@ -9,7 +9,7 @@ from calibrant.models.split import SplitModel
 from calibrant.objectives import CrossEntropy, Mixup
 from calibrant.objectives.mixup import mixing_weight
 from calibrant.types import Batch
-from steps import (
+from support.training_steps import (
     LENGTHS,
     assert_is_cross_entropy,
     assert_same,

@@ -6,7 +6,14 @@ import torch
 from calibrant.errors import UserError
 from calibrant.objectives import MMCE
 from calibrant.objectives.mmce import kernel_calibration_error
-from steps import assert_is_cross_entropy, assert_same, gradients, make_batch, step, tiny_model
+from support.training_steps import (
+    assert_is_cross_entropy,
+    assert_same,
+    gradients,
+    make_batch,
+    step,
+    tiny_model,
+)
 
 
 def test_it_adds_the_kernel_calibration_error_of_the_batch():

@@ -4,7 +4,7 @@ import torch
 from calibrant.errors import UserError
 from calibrant.models.split import SplitModel
 from calibrant.objectives import VAT
-from steps import (
+from support.training_steps import (
     assert_is_cross_entropy,
     assert_same,
     count_passes,

@@ -32,11 +32,30 @@ def test_a_cell_is_read_as_it_was_written(cell, confidences, tmp_path):
     other = replace(cell, key=replace(cell.key, variant="delta_on=0.01"))
     other.write(tmp_path, confidences)
     assert read_cells(tmp_path) == [cell, other]
-    assert other.key.path(tmp_path) == tmp_path / "cells/20ng-15/bert,delta_on=0.01/seed-3.json"
+    assert other.key.path(tmp_path) == tmp_path / "cells/20ng-15/bert__delta_on=0.01/seed-3.json"
     found = read_confidences(cell, tmp_path)
     np.testing.assert_allclose(found.test, confidences.test, atol=1e-5)
     np.testing.assert_allclose(found.ood, confidences.ood, atol=1e-5)
     assert found.correct.tolist() == [True, False, True]
+
+
+def test_a_cell_in_a_folder_of_the_first_studies_is_found(cell, confidences, tmp_path):
+    """They had commas where there are underscores now."""
+    earlier = replace(cell, key=replace(cell.key, variant="delta_on=0.01,lambda_off=0"))
+    earlier.write(tmp_path, confidences)
+    path = tmp_path / "cells/20ng-15/bert__delta_on=0.01__lambda_off=0/seed-3.json"
+    assert earlier.key.path(tmp_path) == path
+    path.parent.rename(path.parents[1] / earlier.key.row)
+    old = tmp_path / "cells/20ng-15/bert,delta_on=0.01,lambda_off=0/seed-3.json"
+    assert earlier.key.path(tmp_path) == old
+    assert read_cells(tmp_path) == [earlier]
+    assert read_confidences(earlier, tmp_path).correct.tolist() == [True, False, True]
+    anew = replace(earlier, fingerprint="another")
+    anew.write(tmp_path, confidences)
+    assert read_cells(tmp_path) == [anew]  # one cell, not two
+    another_seed = replace(earlier, key=replace(earlier.key, seed=4))
+    another_seed.write(tmp_path, confidences)
+    assert another_seed.key.path(tmp_path) == path.with_name("seed-4.json")
 
 
 def test_without_ood_text(cell, tmp_path):

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from calibrant.data.smoke import GeneratedSource
+from calibrant.data.catalog.smoke import GeneratedSource
 from calibrant.errors import UserError
 from calibrant.study.plan import ABLATION, PAPER_METHODS, plan, request, training, waves
 from calibrant.study.presets import PARAMETERS, PRESETS

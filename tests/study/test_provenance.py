@@ -1,6 +1,6 @@
 from calibrant.study.provenance import describe, notes, sharing_members
 from calibrant.types import Texts
-from handmade_cells import DATA, make_cell
+from support.handmade_cells import DATA, make_cell
 
 
 def test_what_a_cell_records():

@@ -5,7 +5,7 @@ import pytest
 
 from calibrant.study.render import FORMATS, html_page, latex, markdown
 from calibrant.study.tables import Column, Entry, Row, Table, ece
-from handmade_cells import series
+from support.handmade_cells import series
 
 AWKWARD = r"a|b & <c> 5 % $x_1$ #2 {d} \e ~ ^ *f* δ"
 PERCENT, PLAIN, COUNT = Column("ECE, % ↓", True, 2), Column("NLL ↓", False, 3), Column("n", False, 0)

@@ -12,12 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from calibrant import fitting
-from calibrant.data.smoke import GeneratedSource
+from calibrant.data.catalog.smoke import GeneratedSource
 from calibrant.data.sources import Unavailable
 from calibrant.errors import Diverged, UserError
-from calibrant.fitting import fit
-from calibrant.measuring import measure
 from calibrant.methods import METHODS
 from calibrant.study import run
 from calibrant.study.cells import Key, read_cell, read_cells, read_confidences
@@ -26,7 +23,9 @@ from calibrant.study.executors.ray import Ray
 from calibrant.study.plan import PAPER_METHODS, request
 from calibrant.study.presets import PRESETS
 from calibrant.study.run import run_study
-from studies import lasting
+from calibrant.tasks.evaluate import evaluate
+from calibrant.tasks.train import train
+from support.studies import lasting
 
 SHORT = replace(PRESETS["smoke"], settings={**PRESETS["smoke"].settings, "epochs": 1})
 PLAIN = ("bert", "temperature-scaling", "mc-dropout")
@@ -75,14 +74,14 @@ def test_cells_are_what_training_each_method_alone_gives(smoke, tmp_path):
     """The shared training, asked in three ways, against three runs of `calibrant train` and `evaluate`."""
     for method in PLAIN:
         config = PRESETS["smoke"].config("smoke", method=method, seed=0)
-        alone = fit(config, tmp_path / method)
-        expected = measure(alone.path).entry.metrics
+        alone = train(config, out=tmp_path / method)
+        expected = evaluate(alone.path).entry.metrics
         cell = read_cell(Key("smoke", method, 0).path(smoke))
         flat, expected_flat = ([*flatten(m)] for m in (cell.metrics, expected))
         assert [name for name, _ in flat] == [name for name, _ in expected_flat]
         np.testing.assert_allclose([v for _, v in flat], [v for _, v in expected_flat], atol=1e-9)
         for name in ("dev_accuracy", "dev_confidence", "dev_nll"):
-            assert cell.training[name] == pytest.approx(alone.record["training"][name], abs=1e-6)
+            assert cell.training[name] == pytest.approx(getattr(alone.training, name), abs=1e-6)
 
 
 def flatten(numbers, prefix=""):
@@ -100,7 +99,7 @@ def test_what_is_finished_is_left_alone_and_more_methods_use_the_trainings_that_
     run_study(study, request("smoke", methods=["bert"], seeds=[0]))
     cell = Key("smoke", "bert", 0).path(study)
     written = cell.stat().st_mtime_ns
-    monkeypatch.setattr(fitting, "_train", must_not_train)
+    monkeypatch.setattr("calibrant.tasks.train._train", must_not_train)
     outcome = run_study(study, request("smoke", methods=PLAIN, seeds=[0]))
     assert (outcome.cells, outcome.measured) == (3, 2)
     assert cell.stat().st_mtime_ns == written
@@ -319,7 +318,7 @@ def test_the_search_dataset_is_kept(tmp_path):
 def test_a_search_dataset_cannot_be_named_once_others_were_measured_without(tmp_path):
     (tmp_path / "study.json").write_text('{"preset": "laptop", "search_dataset": null}')
     asked = request("laptop", search_dataset="banking77")
-    for measured in ("banking77/mixup", "yahoo/bert", "yahoo/mixup,alpha=0.1"):
+    for measured in ("banking77/mixup", "yahoo/bert", "yahoo/mixup__alpha=0.1", "yahoo/mixup,alpha=0.1"):
         (tmp_path / "cells" / measured).mkdir(parents=True)
         (tmp_path / "cells" / measured / "seed-0.json").write_text("{}")
     assert run.in_study(tmp_path, asked) == asked

@@ -1,6 +1,7 @@
 """Hyper-parameters are chosen by dev ECE, and before test texts are read."""
 
 import json
+import re
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
@@ -8,8 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from calibrant import fitting
-from calibrant.data.smoke import GeneratedSource
+from calibrant.data.catalog.smoke import GeneratedSource
 from calibrant.errors import Diverged, UserError
 from calibrant.methods import METHODS
 from calibrant.objectives import objectives
@@ -86,7 +86,7 @@ def test_the_choice_is_written_before_test_texts_are_read(tmp_path, monkeypatch,
     # once it is written the cells follow from it, and the search is not made again
     test_is_closed()
     written = (study / "chosen.json").read_bytes()
-    monkeypatch.setattr(fitting, "_train", must_not_train)  # the chosen ones are trained already
+    monkeypatch.setattr("calibrant.tasks.train._train", must_not_train)  # the chosen ones are trained already
     outcome = run_study(study, asked)
     assert (outcome.cells, outcome.measured, outcome.jobs) == (2, 2, 2)
     assert (study / "chosen.json").read_bytes() == written
@@ -172,11 +172,15 @@ def test_one_dataset_chooses_for_all_or_each_for_itself(tmp_path, monkeypatch):
         Search(tmp_path, one).check()
     banking = replace(each, datasets=("banking77",))
     Search(tmp_path, banking).check()
-    # and so do those of a point of the grid, from the parameter study
-    (tmp_path / "cells" / "banking77" / "mixup,alpha=0.1").mkdir(parents=True)
-    (tmp_path / "cells" / "banking77" / "mixup,alpha=0.1" / "seed-0.json").write_text("{}")
-    with pytest.raises(UserError, match=r"cells/banking77/mixup,alpha=0\.1 holds test results"):
-        Search(tmp_path, banking).check()
+    # and so do those of a point of the grid, from the parameter study; its folders once had a comma
+    for folder in ("mixup__alpha=0.1", "mixup,alpha=0.1"):
+        point = tmp_path / "cells" / "banking77" / folder
+        point.mkdir(parents=True)
+        (point / "seed-0.json").write_text("{}")
+        with pytest.raises(UserError, match=f"cells/banking77/{re.escape(folder)} holds test results"):
+            Search(tmp_path, banking).check()
+        (point / "seed-0.json").unlink()
+    Search(tmp_path, banking).check()
 
 
 @pytest.fixture
@@ -184,7 +188,7 @@ def looks(monkeypatch):
     """In place of training, a folder and figures of dev; points may be ``diverging`` or ``idle``."""
     seen, diverging, idle = [], set(), set()
 
-    def train(study, training, progress):
+    def trained(study, training, progress):
         (name,) = GRIDS[training.config.method]
         point = training.config.objective[name]
         seen.append((point, sorted(path.name for path in (study / "runs").glob("*"))))
@@ -193,12 +197,12 @@ def looks(monkeypatch):
         training.folder(study).mkdir(parents=True)
         return SimpleNamespace(config=training.config, point=point)
 
-    monkeypatch.setattr(search, "train", train)
-    monkeypatch.setattr(search, "Classifier", Looked)
+    monkeypatch.setattr(search, "trained", trained)
+    monkeypatch.setattr(search, "of_run", Looked)
     monkeypatch.setattr(
         search,
         "dev_figures",
-        lambda probabilities, point: {"dev_ece": point, "dev_accuracy": 0.1 if point in idle else 0.9},
+        lambda probabilities, point: {"ece": point, "accuracy": 0.1 if point in idle else 0.9},
     )
     return SimpleNamespace(seen=seen, diverging=diverging, idle=idle)
 
@@ -209,8 +213,8 @@ class Looked:
     def __init__(self, run):
         self.point = run.point
 
-    def logits(self, *args):
-        return np.zeros((1, 2))
+    def predict_proba(self, *args):
+        return np.full((1, 2), 0.5)
 
     def class_ids(self, dev):
         return self.point

@@ -5,7 +5,7 @@ from scipy.stats import rankdata, wilcoxon
 
 from calibrant.errors import UserError
 from calibrant.study.significance import SignedRank, compare, holm, left_out, remarks, signed_rank
-from handmade_cells import make_cell, series
+from support.handmade_cells import make_cell, series
 
 
 def by_enumeration(d):

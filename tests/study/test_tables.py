@@ -6,7 +6,7 @@ from calibrant.methods import METHODS
 from calibrant.metrics import metrics
 from calibrant.study.measures import measures
 from calibrant.study.tables import Entry, ablation, dataset_sizes, ece, more, nbaucc
-from handmade_cells import DATA, make_cell, series
+from support.handmade_cells import DATA, make_cell, series
 
 PAPER = ["20ng-15", "20ng", "wos-100", "wos", "yahoo-8", "yahoo"]
 NINE = list(METHODS)[:9]

@@ -1,37 +1,46 @@
-"""What a calibrator is: a map from logits to probabilities, fitted on texts that training has not seen."""
+"""What a calibrator is: a map from outputs to probabilities, fitted on texts that training has not seen."""
 
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import asdict, fields
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.errors import UserError
+from calibrant.types import Needs, Outputs
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer]
+Labelled = tuple[Outputs, Integers]
+"""Outputs of n texts and their true classes (n,)."""
 
 
 class Calibrator(ABC):
-    """A map from logits (n, K) to probabilities (n, K).
+    """A map from outputs of n texts to probabilities (n, K).
 
     "Logits" are the logarithms, up to a constant for each text, of the class probabilities: the head's
     output, or log(mean of probabilities) where a prediction takes several passes.
 
-    A subclass is a frozen dataclass of plain JSON values: hyper-parameters with their defaults, and what
-    ``fit`` finds, which is None until then. So ``type(c)(**json)`` gives back what ``asdict(c)`` wrote.
+    A subclass is a frozen dataclass of plain JSON values and of arrays: hyper-parameters with their defaults,
+    and what ``fit`` finds, which is None until then. So ``type(c)(**json, **arrays)`` gives back what
+    ``state()`` and ``arrays()`` wrote.
     """
 
     name: ClassVar[str]
     citation: ClassVar[str]
+    # What it reads beside the logits. A calibrator that reads more is given the training texts' outputs, too.
+    needs: ClassVar[Needs] = frozenset()
     # Whether it has room enough to learn the texts it is fitted on: these then tell nothing of new text.
     learns_by_heart: ClassVar[bool] = True
 
-    def fit(self, logits: ArrayLike, labels: ArrayLike) -> Self:
-        """The calibrator fitted to these logits (n, K) and true classes (n,)."""
-        z, y = _check_logits(logits), np.asarray(labels)
+    def fit(self, outputs: Outputs, labels: ArrayLike, train: Labelled | None = None) -> Self:
+        """The calibrator fitted to the outputs and true classes (n,) of dev texts.
+
+        ``train`` is the same of the training texts, for a calibrator that ``needs`` more than logits.
+        """
+        z, y = _check_logits(outputs.logits), np.asarray(labels)
         if len(z) == 0 or y.shape != (len(z),) or y.dtype.kind not in "iu":
             raise UserError(
                 f"A calibrator is fitted on one class id for each row of logits and at least one row, got "
@@ -42,7 +51,12 @@ class Calibrator(ABC):
                 f"labels must lie in 0..{z.shape[1] - 1} for {z.shape[1]} columns of logits, got "
                 f"{y.min()}..{y.max()}."
             )
-        fitted = self._fit(z, y)
+        outputs.check(self.needs, f"The calibrator {self.name!r}")
+        if self.needs and train is None:
+            raise UserError(
+                f"The calibrator {self.name!r} compares texts with those of training; give fit(…, train=…)."
+            )
+        fitted = self._fit(replace(outputs, logits=z), y, train)
         absent = z.shape[1] - len(np.unique(y))
         if self.learns_by_heart and absent:
             warnings.warn(
@@ -52,32 +66,46 @@ class Calibrator(ABC):
             )
         return fitted
 
-    def probabilities(self, logits: ArrayLike) -> Floats:
-        """Calibrated probabilities of these logits, (n, K) → (n, K)."""
-        if any(value is None for value in asdict(self).values()):  # type: ignore[call-overload]
+    def probabilities(self, outputs: Outputs) -> Floats:
+        """Calibrated probabilities, (n, K)."""
+        if any(value is None for value in self._values().values()):
             raise UserError(
-                f"The calibrator {self.name!r} has not been fitted; call fit(logits, labels) with those of "
+                f"The calibrator {self.name!r} has not been fitted; call fit(outputs, labels) with those of "
                 "the dev texts first."
             )
-        return self._probabilities(_check_logits(logits))
+        outputs.check(self.needs, f"The calibrator {self.name!r}")
+        return self._probabilities(replace(outputs, logits=_check_logits(outputs.logits)))
 
     def state(self) -> dict[str, Any]:
-        """What ``from_state`` takes: JSON, and no code."""
-        return {"name": self.name, "parameters": asdict(self)}  # type: ignore[call-overload]
+        """What ``from_state`` takes, beside the arrays: JSON, and no code."""
+        parameters = {name: v for name, v in self._values().items() if not isinstance(v, np.ndarray)}
+        return {"name": self.name, "parameters": parameters}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What is too large for JSON."""
+        return {name: v for name, v in self._values().items() if isinstance(v, np.ndarray)}
 
     def summary(self) -> str:
         """Its name and those parameters that are one number."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        values = self._values()
         numbers = [f"{name} {value:.4g}" for name, value in values.items() if isinstance(value, int | float)]
         return f"{self.name} ({', '.join(numbers)})" if numbers else self.name
 
+    def _values(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
     @abstractmethod
-    def _fit(self, z: Floats, y: Integers) -> Self:
+    def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
         """``fit``, of checked values."""
 
     @abstractmethod
-    def _probabilities(self, z: Floats) -> Floats:
+    def _probabilities(self, outputs: Outputs) -> Floats:
         """``probabilities``, of checked values, once fitted."""
+
+
+def calibrated(outputs: Outputs, calibrator: Calibrator | None) -> Outputs:
+    """The outputs with the calibrator's probabilities; with those of the softmax where there is none."""
+    return replace(outputs, calibrated=None if calibrator is None else calibrator.probabilities(outputs))
 
 
 def _check_logits(logits: ArrayLike) -> Floats:

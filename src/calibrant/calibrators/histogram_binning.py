@@ -6,9 +6,10 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 
-from calibrant.calibrators.base import Calibrator, Floats, Integers
+from calibrant.calibrators.base import Calibrator, Floats, Integers, Labelled
 from calibrant.calibrators.likelihood import renormalised
 from calibrant.errors import UserError
+from calibrant.types import Outputs
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class HistogramBinning(Calibrator):
         if self.bins < 1:
             raise UserError(f"`bins` must be at least 1, got {self.bins}.")
 
-    def _fit(self, z: Floats, y: Integers) -> Self:
+    def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
+        z = outputs.logits
         classes = z.shape[1]
         cell = self._bin(z) + self.bins * np.arange(classes)  # one number for class and bin, (n, K)
         is_class = y[:, None] == np.arange(classes)
@@ -41,9 +43,9 @@ class HistogramBinning(Calibrator):
         values = np.where(count > 0, own / np.maximum(count, 1), middle)
         return replace(self, values=values.reshape(classes, self.bins).tolist())
 
-    def _probabilities(self, z: Floats) -> Floats:
+    def _probabilities(self, outputs: Outputs) -> Floats:
         values = np.asarray(self.values)
-        return renormalised(values[np.arange(len(values)), self._bin(z)])
+        return renormalised(values[np.arange(len(values)), self._bin(outputs.logits)])
 
     def _bin(self, z: Floats) -> Integers:
         """The bin of each class's probability, (n, K)."""

@@ -6,8 +6,9 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 
-from calibrant.calibrators.base import Calibrator, Floats, Integers
+from calibrant.calibrators.base import Calibrator, Floats, Integers, Labelled
 from calibrant.calibrators.likelihood import renormalised
+from calibrant.types import Outputs
 
 
 @dataclass(frozen=True)
@@ -24,18 +25,20 @@ class Isotonic(Calibrator):
     points: list[list[float]] | None = None  # for each class, probabilities before
     values: list[list[float]] | None = None  # and after
 
-    def _fit(self, z: Floats, y: Integers) -> Self:
+    def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
         from sklearn.isotonic import IsotonicRegression
 
-        curves = [IsotonicRegression().fit(p, y == k) for k, p in enumerate(softmax(z, axis=1).T)]
+        curves = [
+            IsotonicRegression().fit(p, y == k) for k, p in enumerate(softmax(outputs.logits, axis=1).T)
+        ]
         return replace(
             self,
             points=[curve.X_thresholds_.tolist() for curve in curves],
             values=[curve.y_thresholds_.tolist() for curve in curves],
         )
 
-    def _probabilities(self, z: Floats) -> Floats:
+    def _probabilities(self, outputs: Outputs) -> Floats:
         assert self.points is not None
         assert self.values is not None
-        curves = zip(softmax(z, axis=1).T, self.points, self.values, strict=True)
+        curves = zip(softmax(outputs.logits, axis=1).T, self.points, self.values, strict=True)
         return renormalised(np.stack([np.interp(p, x, m) for p, x, m in curves], axis=1))

@@ -6,10 +6,11 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 
-from calibrant.calibrators.base import Calibrator, Floats, Integers
+from calibrant.calibrators.base import Calibrator, Floats, Integers, Labelled
 from calibrant.calibrators.foldable import Foldable
 from calibrant.calibrators.likelihood import minimise, nll_and_gradient
 from calibrant.errors import UserError
+from calibrant.types import Outputs
 
 STRENGTHS = (1e6, 1e4, 1e2, 1.0)
 FOLDS = 3
@@ -32,13 +33,14 @@ class MatrixScaling(Calibrator, Foldable):
     weights: list[list[float]] | None = None  # W, (K, K)
     b: list[float] | None = None
 
-    def _fit(self, z: Floats, y: Integers) -> Self:
+    def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
+        z = outputs.logits
         strength = self.strength if self.strength is not None else _cross_validated(z, y)
         weights, b = _solve(z, y, strength)
         return replace(self, strength=strength, weights=weights.tolist(), b=b.tolist())
 
-    def _probabilities(self, z: Floats) -> Floats:
-        p: Floats = softmax(z @ np.asarray(self.weights).T + np.asarray(self.b), axis=1)
+    def _probabilities(self, outputs: Outputs) -> Floats:
+        p: Floats = softmax(outputs.logits @ np.asarray(self.weights).T + np.asarray(self.b), axis=1)
         return p
 
     def fold(self, weight: Floats, bias: Floats) -> tuple[Floats, Floats]:

@@ -8,8 +8,9 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import softmax
 
-from calibrant.calibrators.base import Calibrator, Floats, Integers
+from calibrant.calibrators.base import Calibrator, Floats, Integers, Labelled
 from calibrant.calibrators.foldable import Foldable
+from calibrant.types import Outputs
 
 COLDEST, HOTTEST = 0.01, 100.0
 
@@ -36,7 +37,8 @@ class Temperature(Calibrator, Foldable):
 
     temperature: float | None = None
 
-    def _fit(self, z: Floats, y: Integers) -> Self:
+    def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
+        z = outputs.logits
         above = z - z[np.arange(len(y)), y, None]  # z_ik − z_i[y_i]
 
         def slope(log_t: float) -> float:
@@ -51,9 +53,9 @@ class Temperature(Calibrator, Foldable):
             return replace(self, temperature=_at_bound(HOTTEST, "the model is no better than a guess"))
         return replace(self, temperature=float(np.exp(brentq(slope, low, high, xtol=1e-9))))
 
-    def _probabilities(self, z: Floats) -> Floats:
+    def _probabilities(self, outputs: Outputs) -> Floats:
         assert self.temperature is not None
-        p: Floats = softmax(z / self.temperature, axis=1)
+        p: Floats = softmax(outputs.logits / self.temperature, axis=1)
         return p
 
     def fold(self, weight: Floats, bias: Floats) -> tuple[Floats, Floats]:

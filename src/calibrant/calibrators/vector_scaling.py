@@ -6,9 +6,10 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 
-from calibrant.calibrators.base import Calibrator, Floats, Integers
+from calibrant.calibrators.base import Calibrator, Floats, Integers, Labelled
 from calibrant.calibrators.foldable import Foldable
 from calibrant.calibrators.likelihood import minimise, nll_and_gradient
+from calibrant.types import Outputs
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class VectorScaling(Calibrator, Foldable):
     w: list[float] | None = None
     b: list[float] | None = None
 
-    def _fit(self, z: Floats, y: Integers) -> Self:
+    def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
+        z = outputs.logits
         classes = z.shape[1]
 
         def loss(parameters: Floats) -> tuple[float, Floats]:
@@ -33,8 +35,8 @@ class VectorScaling(Calibrator, Foldable):
         w, b = np.split(minimise(loss, np.repeat([1.0, 0.0], classes), curvature), 2)
         return replace(self, w=w.tolist(), b=b.tolist())
 
-    def _probabilities(self, z: Floats) -> Floats:
-        p: Floats = softmax(np.asarray(self.w) * z + np.asarray(self.b), axis=1)
+    def _probabilities(self, outputs: Outputs) -> Floats:
+        p: Floats = softmax(np.asarray(self.w) * outputs.logits + np.asarray(self.b), axis=1)
         return p
 
     def fold(self, weight: Floats, bias: Floats) -> tuple[Floats, Floats]:

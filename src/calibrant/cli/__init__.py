@@ -1,25 +1,13 @@
-"""The command line: parse, call, print. One file per command; heavy imports inside."""
+"""The command line: parse, call, print. One file per command, found by its name; heavy imports inside."""
 
+import importlib
 import io
 import os
+import pkgutil
 import sys
 
 import typer
 
-from calibrant.cli import (
-    audit,
-    calibrate,
-    demo,
-    evaluate,
-    export,
-    monitor,
-    predict,
-    report,
-    study,
-    threshold,
-    train,
-)
-from calibrant.cli import list as list_
 from calibrant.errors import UserError
 
 app = typer.Typer(
@@ -31,18 +19,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("demo")(demo.demo)
-app.command("train")(train.train)
-app.command("evaluate")(evaluate.evaluate)
-app.command("calibrate")(calibrate.calibrate)
-app.command("threshold")(threshold.threshold)
-app.command("predict")(predict.predict)
-app.command("monitor")(monitor.monitor)
-app.command("report")(report.report)
-app.command("export")(export.export)
-app.command("audit")(audit.audit)
-app.command("list")(list_.list_)
-app.add_typer(study.app, name="study")
+for _info in pkgutil.iter_modules(__path__):  # a module with a function, or an app, of its own name
+    _module = importlib.import_module(f"{__name__}.{_info.name}")
+    if hasattr(_module, "app"):
+        app.add_typer(_module.app, name=_info.name)
+    elif (_command := getattr(_module, _info.name, getattr(_module, f"{_info.name}_", None))) is not None:
+        app.command(_info.name)(_command)
 
 
 @app.callback(invoke_without_command=True)

@@ -36,12 +36,22 @@ def audit(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.auditing import audit as audit_model
-        from calibrant.report.page import check_place, write_report
+        from calibrant.pages.page import check_place, write_report
+        from calibrant.tasks import audit as task
 
         if report is not None:
             check_place(report)
-        found = audit_model(model, test, ood, dev, text_column, label_column, max_length, export, progress)
+        found = task.audit(
+            model,
+            test=test,
+            ood=ood,
+            dev=dev,
+            text_column=text_column,
+            label_column=label_column,
+            max_length=max_length,
+            export=export,
+            progress=progress,
+        )
     remedy = found.remedy
     reasons = [] if remedy is None else remedy.advice.reasons
     if report is not None:

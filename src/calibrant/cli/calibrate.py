@@ -1,13 +1,17 @@
 """``calibrant calibrate``."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from calibrant.cli.options import Dev, Json, LabelColumn, RunFolder, TextColumn
 from calibrant.errors import UserError
+
+if TYPE_CHECKING:
+    from calibrant.runs.record import ThresholdRecord
 
 
 def calibrate(
@@ -28,27 +32,34 @@ def calibrate(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.calibration import calibrate as fit_calibrator
-        from calibrant.calibration import remove_calibrator
         from calibrant.calibrators import calibrators
         from calibrant.methods import NO_CALIBRATOR
         from calibrant.registry import pick
+        from calibrant.tasks import calibrate as task
 
         if calibrator == NO_CALIBRATOR:
             if dev is not None:
                 raise UserError("--dev goes with a calibrator; to remove one, leave it out.")
-            rule = remove_calibrator(run)
+            rule = task.remove_calibrator(run)
             if json_:
-                typer.echo(json.dumps({"run": str(run), "calibrator": None, "removed_rule": rule}))
+                result = {"run": str(run), "calibrator": None, "removed_rule": _as_json(rule)}
+                typer.echo(json.dumps(result))
             else:
                 typer.echo(f"{run}: no calibrator.")
                 _tell_of(rule, run)
             return
         kind = pick("calibrator", calibrator, calibrators())
-        done = fit_calibrator(run, kind(), dev, text_column, label_column, progress)
+        done = task.calibrate(
+            run,
+            calibrator=kind(),
+            dev=dev,
+            text_column=text_column,
+            label_column=label_column,
+            progress=progress,
+        )
     if json_:
-        result = {"run": str(run), "calibrator": calibrator, "dev": done.dev.provenance()}
-        figures = {"before": done.before, "after": done.after, "removed_rule": done.removed_rule}
+        result = {"run": str(run), "calibrator": calibrator, "dev": asdict(done.dev.provenance())}
+        figures = {"before": done.before, "after": done.after, "removed_rule": _as_json(done.removed_rule)}
         typer.echo(json.dumps({**result, **figures}))
         return
     before, after = done.before, done.after
@@ -61,7 +72,11 @@ def calibrate(
     typer.echo(f"Next, on other texts: calibrant evaluate {run} --test test.csv")
 
 
-def _tell_of(removed_rule: dict[str, Any] | None, run: Path) -> None:
+def _as_json(rule: "ThresholdRecord | None") -> dict[str, Any] | None:
+    return None if rule is None else rule.model_dump()
+
+
+def _tell_of(removed_rule: "ThresholdRecord | None", run: Path) -> None:
     if removed_rule is not None:
         typer.echo(
             "The rule of abstention no longer holds and was removed; learn it again with `calibrant "

@@ -23,16 +23,15 @@ def demo(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.demo import ABOUT
-        from calibrant.demo import demo as run_demo
+        from calibrant.tasks import demo as task
 
-        summary = run_demo(out, seed, progress)
+        summary = task.demo(out, seed=seed, progress=progress)
     if json_:
         typer.echo(json.dumps(summary))
         return
     from calibrant.cli.tables import plain_table
 
-    typer.echo("\n".join(ABOUT) + "\n")
+    typer.echo("\n".join(task.ABOUT) + "\n")
     typer.echo(plain_table(_rows(summary["metrics"])))
     typer.echo(
         "\nTexts drawn at random: three that the first model gets right, three wrong, three unfamiliar.\n"

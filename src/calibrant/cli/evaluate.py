@@ -33,12 +33,20 @@ def evaluate(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.measuring import measure
-        from calibrant.report.page import check_place, write_report
+        from calibrant.pages.page import check_place, write_report
+        from calibrant.tasks import evaluate as task
 
         if report is not None:
             check_place(report)
-        measured = measure(run, test, ood, text_column, label_column, progress, scores)
+        measured = task.evaluate(
+            run,
+            test=test,
+            ood=ood,
+            text_column=text_column,
+            label_column=label_column,
+            scores=scores,
+            progress=progress,
+        )
     if report is not None:
         notes = measured.notes + measured.rule_notes
         write_report(report, f"calibrant: {run}", [measured.entry], notes=notes)
@@ -51,7 +59,7 @@ def evaluate(
     if scores:
         typer.echo(score_table(measured.entry.metrics["scores"]))
     if "abstention" in measured.entry.metrics:
-        from calibrant.card import abstention_in_words
+        from calibrant.runs.card import abstention_in_words
 
         typer.echo(f"By its rule: {abstention_in_words(measured.entry.metrics['abstention'])}")
     if report is not None:

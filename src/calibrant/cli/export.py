@@ -25,9 +25,9 @@ def export(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.exporting import export as export_run
+        from calibrant.tasks import export as task
 
-        done = export_run(run, folder, onnx, progress)
+        done = task.export(run, folder=folder, onnx=onnx, progress=progress)
     if json_:
         result = {"run": str(run), "folder": str(folder), "calibrator": done.calibrator}
         differences = {"difference": done.difference, "onnx_difference": done.onnx_difference}

@@ -9,8 +9,8 @@ import typer
 from calibrant.cli.options import Json, RunFolder, TextColumn
 
 if TYPE_CHECKING:
-    from calibrant.drift import Interval
-    from calibrant.monitoring import Monitored
+    from calibrant.decide.drift import Interval
+    from calibrant.tasks.monitor import Monitored
 
 MOVED = 3
 """The exit code that stops a pipeline: neither success nor a user's mistake."""
@@ -45,9 +45,18 @@ def monitor(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.monitoring import monitor as compare
+        from calibrant.tasks import monitor as task
 
-        found = compare(run, file, dev, level, tolerance, text_column, label_column, progress)
+        found = task.monitor(
+            run,
+            new=file,
+            dev=dev,
+            level=level,
+            tolerance=tolerance,
+            text_column=text_column,
+            label_column=label_column,
+            progress=progress,
+        )
     if json_:
         typer.echo(json.dumps({"run": str(run), **asdict(found)}, ensure_ascii=False))
     else:
@@ -61,7 +70,7 @@ def _told(found: "Monitored") -> str:
 
     then, now = found.then, found.now
     rows = [
-        ("texts", then.texts["n"], now.texts["n"]),
+        ("texts", then.texts.n, now.texts.n),
         ("mean confidence", f"{100 * then.confidence:.1f} %", f"{100 * now.confidence:.1f} %"),
         ("accuracy, expected", None, _shown(found.expected_accuracy)),
         ("accuracy, measured", _shown(then.accuracy), _shown(now.accuracy)),
@@ -71,7 +80,7 @@ def _told(found: "Monitored") -> str:
     ]
     known = [row for row in rows if row[1:] != (None, None)]
     lines = [
-        f"then: {then.texts['source']}; now: {now.texts['source']}",
+        f"then: {then.texts.source}; now: {now.texts.source}",
         plain_table([dict(zip(("", "then", "now"), row, strict=True)) for row in known]),
     ]
     if found.unseen_labels:

@@ -31,14 +31,17 @@ def report(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.measuring import measure_all
-        from calibrant.report.page import check_place, write_report
+        from calibrant.tasks import report as task
 
-        check_place(out)
-        measured = measure_all(runs, test, ood, text_column, label_column, progress)
-        entries = [one.entry for one in measured]
-        rules = [f"{one.entry.name}: {note}" for one in measured for note in one.rule_notes]
-        write_report(out, "Runs side by side", entries, notes=measured[0].notes + rules)
+        entries = task.report(
+            runs,
+            out=out,
+            test=test,
+            ood=ood,
+            text_column=text_column,
+            label_column=label_column,
+            progress=progress,
+        )
     metrics = {entry.name: entry.metrics for entry in entries}
     if json_:
         typer.echo(json.dumps(metrics))

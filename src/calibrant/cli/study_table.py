@@ -48,7 +48,7 @@ def table(
     """
     from dataclasses import asdict
 
-    from calibrant.atomic import write_text
+    from calibrant._system.atomic import write_text
     from calibrant.study.cells import read_cells
     from calibrant.study.render import FORMATS
     from calibrant.study.tables import TABLES

@@ -40,32 +40,39 @@ def threshold(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.abstention import learn_rule, remove_rule
+        from calibrant.tasks import threshold as task
 
         if risk is None:
-            remove_rule(run)
+            task.remove_rule(run)
             typer.echo(json.dumps({"run": str(run), "threshold": None}) if json_ else f"{run}: no rule.")
             return
-        learnt = learn_rule(
-            run, risk, dev, confidence, ood, ood_rate, score, text_column, label_column, progress
+        learnt = task.threshold(
+            run,
+            risk=risk,
+            dev=dev,
+            confidence=confidence,
+            ood=ood,
+            ood_rate=ood_rate,
+            score=score,
+            text_column=text_column,
+            label_column=label_column,
+            progress=progress,
         )
     stored, naive = learnt.stored, learnt.naive
     if json_:
-        typer.echo(json.dumps({"run": str(run), **stored, "naive": naive}))
+        typer.echo(json.dumps({"run": str(run), **stored.model_dump(), "naive": naive}))
         return
-    from calibrant.card import rule_in_words, threshold_in_words
+    from calibrant.runs.card import rule_in_words, threshold_in_words
 
-    on_dev = stored["dev"]
+    on_dev = stored.dev
     typer.echo(f"{run}: {rule_in_words(stored)}")
-    typer.echo(
-        f"On the dev texts it answers {on_dev['coverage']:.1%}, of which {on_dev['risk']:.1%} are wrong."
-    )
+    typer.echo(f"On the dev texts it answers {on_dev.coverage:.1%}, of which {on_dev.risk:.1%} are wrong.")
     if ood is not None:
-        typer.echo(f"The score turns away {on_dev['turned_away']:.1%} of them as unfamiliar.")
+        typer.echo(f"The score turns away {on_dev.turned_away:.1%} of them as unfamiliar.")
     if naive is not None:
         typer.echo(
             f"The naive threshold {threshold_in_words(naive['threshold'])} would answer "
             f"{naive['coverage']:.1%} of them with {naive['risk']:.1%} wrong, and promise nothing: "
-            f"{100 * (naive['coverage'] - on_dev['coverage']):.1f} points of coverage are the price."
+            f"{100 * (naive['coverage'] - on_dev.coverage):.1f} points of coverage are the price."
         )
     typer.echo(f"Next, on other texts: calibrant evaluate {run} --test test.csv")

@@ -9,6 +9,9 @@ import typer
 from calibrant.errors import UserError
 from calibrant.methods import METHODS
 
+TRAINERS_OWN = frozenset({"loss", "grad_norm", "learning_rate", "epoch", "step"})
+"""What transformers logs beside the terms of the objective."""
+
 
 def train(
     out: Annotated[Path, typer.Option(help="The run directory to make.")],
@@ -114,32 +117,32 @@ def train(
         }
     )
     with working() as progress:
-        from calibrant.fitting import fit
+        from calibrant.tasks import train as task
 
-        run = fit(checked, out, progress)
-    texts = {part: run.record["data"][part]["n"] for part in ("train", "dev")}
-    labels = run.record["labels"]
-    result = {"run": str(out), "method": run.name, "texts": texts, "labels": labels, **run.record["training"]}
+        made = task.train(checked, out=out, progress=progress)
+    data, labels = made.record.data, made.record.labels
+    texts = {"train": data.train.n, "dev": data.dev.n}
+    training = made.training
     if json_:
-        typer.echo(json.dumps(result))
+        result = {"run": str(out), "method": made.name, "texts": texts, "labels": labels}
+        typer.echo(json.dumps(result | training.model_dump()))
         return
     typer.echo(f"{texts['train']} texts, {texts['dev']} for dev, {len(labels)} classes: {_some(labels)}")
-    for entry in result["history"]:
-        terms = " ".join(
-            f"{name} {entry[name]:.3f}" for name in entry if name == "ce" or name.startswith("r_")
-        )
+    for entry in training.history:
+        terms = " ".join(f"{name} {value:.4g}" for name, value in entry.items() if name not in TRAINERS_OWN)
         if "loss" in entry:
             typer.echo(f"epoch {entry['epoch']:.0f}: {terms}", nl=False)
         else:
             typer.echo(f"  dev accuracy {entry['eval_accuracy']:.1%} nll {entry['eval_nll']:.3f}")
-    if (state := run.record["calibrator"]) is not None:
-        from calibrant.calibrators import from_state
-
-        typer.echo(f"calibrator: {from_state(state).summary()}, fitted on {state['fitted_on']['n']} texts")
-    accuracy, confidence = result["dev_accuracy"], result["dev_confidence"]
+    if (fitted := made.calibrator()) is not None and (kept := made.record.calibrator) is not None:
+        typer.echo(f"calibrator: {fitted.summary()}, fitted on {kept.fitted_on.n} texts")
+    accuracy, confidence = training.dev_accuracy, training.dev_confidence
+    says, advice = "", ""
+    if confidence is not None:
+        says, advice = f"says {confidence:.0%} and ", _advice(confidence - accuracy)
     typer.echo(
-        f"{out}: best epoch {result['best_epoch']:.0f}; on dev it says {confidence:.0%} and is right in "
-        f"{accuracy:.0%}{_advice(confidence - accuracy)}.\nNext: calibrant evaluate {out} --test test.csv"
+        f"{out}: best epoch {training.best_epoch:.0f}; on dev it {says}is right in {accuracy:.0%}{advice}.\n"
+        f"Next: calibrant evaluate {out} --test test.csv"
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from calibrant.data.base import Dataset
+from calibrant.data.catalog.base import Dataset
 from calibrant.data.files import read_file
 from calibrant.data.splits import make_splits
 from calibrant.registry import discover
@@ -12,4 +12,4 @@ __all__ = ["Dataset", "datasets", "make_splits", "read_file"]
 
 def datasets() -> Mapping[str, Dataset]:
     """Every declared dataset by name."""
-    return discover("calibrant.data", Dataset)
+    return discover("calibrant.data.catalog", Dataset)

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from calibrant.types import Needs
+
 
 class Inference(ABC):
     """From a padded batch to the logarithms, up to a constant, of the class probabilities.
@@ -25,17 +27,13 @@ class Inference(ABC):
         """Refuse a model that it cannot work with; asked before training, too."""
 
     @abstractmethod
-    def logits(self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """The members, (B, T), (B, T) → (B, K)."""
+    def outputs(
+        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor, needs: Needs
+    ) -> dict[str, Tensor]:
+        """By the names of ``Outputs``: ``logits`` (B, K) and what is needed, with dropout off, of (B, T) ids.
 
-    @abstractmethod
-    def logits_and_features(
-        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The same logits (B, K), and the features (B, h) of the texts, with dropout off.
-
-        Members' features stand side by side: each has learnt a space of its own, and a mean of theirs would
-        lie in none.
+        ``features`` are (B, h) and ``layers`` (B, L + 1, h). Members' features stand side by side: each has
+        learnt a space of its own, and a mean of theirs would lie in none.
         """
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from calibrant.errors import UserError
 from calibrant.inference.base import Inference, log_mean_probability
 from calibrant.inference.single import SinglePass
+from calibrant.types import Needs
 
 
 @dataclass(frozen=True)
@@ -32,19 +33,13 @@ class DeepEnsemble(Inference):
     def check(self, model: Any) -> None:
         """Any model will do."""
 
-    def logits(self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """log of the mean probability."""
+    def outputs(
+        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor, needs: Needs
+    ) -> dict[str, Tensor]:
+        """log of the mean probability, and each member's features side by side, (B, M·h)."""
         one = SinglePass()
-        return log_mean_probability(
-            torch.stack([one.logits([model], input_ids, attention_mask) for model in models])
-        )
-
-    def logits_and_features(
-        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Each member's features side by side, (B, M·h)."""
-        one = SinglePass()
-        logits, features = zip(
-            *(one.logits_and_features([model], input_ids, attention_mask) for model in models), strict=True
-        )
-        return log_mean_probability(torch.stack(logits)), torch.cat(features, dim=-1)
+        members = [one.outputs([model], input_ids, attention_mask, needs) for model in models]
+        logits = log_mean_probability(torch.stack([member.pop("logits") for member in members]))
+        return {"logits": logits} | {
+            name: torch.cat([member[name] for member in members], dim=-1) for name in members[0]
+        }

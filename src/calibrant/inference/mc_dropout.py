@@ -1,9 +1,11 @@
 """Several passes with dropout on, averaged."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import copy
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -12,8 +14,13 @@ from torch.nn.modules.dropout import _DropoutNd
 from calibrant.errors import UserError
 from calibrant.inference.base import Inference, log_mean_probability
 from calibrant.inference.single import SinglePass
-from calibrant.models.dropout import use_cheap_dropout
-from calibrant.models.first_token import first_token_only
+from calibrant.models.fast.first_token import first_token_only
+from calibrant.types import Needs
+
+_TURN = threading.Lock()
+"""torch has one source of random numbers, so threads that draw from it take turns. Others need not."""
+
+_DROPPING: WeakKeyDictionary[nn.Module, nn.Module] = WeakKeyDictionary()
 
 TEXTS_AT_ONCE = 32  # copies included: as many as memory is sure to hold, since prediction takes 32 texts
 
@@ -48,44 +55,45 @@ class MCDropout(Inference):
                 "none (all its rates are 0). Use another method, or a model trained with dropout."
             )
 
-    def logits(self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """log of the mean probability."""
+    def outputs(
+        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor, needs: Needs
+    ) -> dict[str, Tensor]:
+        """log of the mean probability. Features come of one pass more: chance has no part in them."""
         (model,) = models
         self.check(model)
-        use_cheap_dropout(model)
+        found = SinglePass().outputs(models, input_ids, attention_mask, needs) if needs else {}
+        with _TURN:
+            return found | {"logits": self._logits(model, input_ids, attention_mask)}
+
+    def _logits(self, model: Any, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         texts = len(input_ids)
         side_by_side = max(1, TEXTS_AT_ONCE // texts)
         passes = []
+        dropping = _dropping(model)
         with (
-            first_token_only(model),
-            _dropout_on(model),
+            first_token_only(),
             torch.random.fork_rng(devices=range(torch.cuda.device_count())),
         ):
             torch.manual_seed(self.seed)
             for done in range(0, self.passes, side_by_side):
                 copies = min(side_by_side, self.passes - done)
-                z = model(
+                z = dropping(
                     input_ids=input_ids.repeat(copies, 1), attention_mask=attention_mask.repeat(copies, 1)
                 ).logits
                 passes.append(z.view(copies, texts, -1))
         return log_mean_probability(torch.cat(passes))
 
-    def logits_and_features(
-        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """One pass more, with dropout off: where a text lies should not be left to chance."""
-        _, features = SinglePass().logits_and_features(models, input_ids, attention_mask)
-        return self.logits(models, input_ids, attention_mask), features
 
+def _dropping(model: nn.Module) -> nn.Module:
+    """The model with dropout on, beside the model itself: modules of its own, and the same weights.
 
-@contextmanager
-def _dropout_on(model: nn.Module) -> Iterator[None]:
-    """Training mode for dropout, and for attention, which asks its own mode whether to drop weights."""
-    model.eval()
-    for module in model.modules():
-        if isinstance(module, _DropoutNd) or "Attention" in type(module).__name__:
-            module.training = True
-    try:
-        yield
-    finally:
-        model.eval()
+    Attention asks its own mode whether to drop weights.
+    """
+    if model not in _DROPPING:
+        tensors = [*model.parameters(), *model.buffers()]
+        twin = copy.deepcopy(model, memo={id(tensor): tensor for tensor in tensors}).eval()
+        for module in twin.modules():
+            if isinstance(module, _DropoutNd) or "Attention" in type(module).__name__:
+                module.training = True
+        _DROPPING[model] = twin
+    return _DROPPING[model]

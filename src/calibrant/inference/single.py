@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from calibrant.inference.base import Inference
-from calibrant.models.first_token import first_token_only
+from calibrant.models.fast.first_token import first_token_only
 from calibrant.models.split import SplitModel
+from calibrant.types import Needs
 
 
 @dataclass(frozen=True)
@@ -22,20 +24,19 @@ class SinglePass(Inference):
     def check(self, model: Any) -> None:
         """Any model will do."""
 
-    def logits(self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """The head's output."""
+    def outputs(
+        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor, needs: Needs
+    ) -> dict[str, Tensor]:
+        """All of one pass over the encoder; for the logits alone a part of the last layer is enough."""
         (model,) = models
-        model.eval()
-        with first_token_only(model):
-            logits: Tensor = model(input_ids=input_ids, attention_mask=attention_mask).logits
-        return logits
-
-    def logits_and_features(
-        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Both of one pass over the encoder."""
-        (model,) = models
-        model.eval()
+        if not needs:
+            with first_token_only():
+                return {"logits": model(input_ids=input_ids, attention_mask=attention_mask).logits}
         split = SplitModel(model)
-        hidden, logits = split.encode_and_classify(split.embed(input_ids), attention_mask)
-        return logits, split.features(hidden, attention_mask)
+        x = split.embed(input_ids)
+        if "layers" not in needs:
+            hidden, logits = split.encode_and_classify(x, attention_mask)
+            return {"logits": logits, "features": split.features(hidden, attention_mask)}
+        hidden, layers, logits = split.encode_layers_and_classify(x, attention_mask)
+        of_layers = torch.stack([split.features(layer, attention_mask) for layer in layers], dim=1)
+        return {"logits": logits, "features": split.features(hidden, attention_mask), "layers": of_layers}

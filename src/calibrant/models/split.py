@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from calibrant.errors import UserError
-from calibrant.models.first_token import first_token_only, first_token_too
+from calibrant.models.fast.first_token import first_token_only, first_token_too
 
 WORKS = (
     "BERT, RoBERTa, XLM-R, ALBERT, ELECTRA, DistilBERT, DeBERTa-v2, MPNet, ModernBERT or, for T5, "
@@ -57,14 +57,27 @@ class SplitModel:
 
     def __call__(self, x: Tensor, mask: Tensor) -> Tensor:
         """g∘f(x), (B, T, e) → (B, K)."""
-        with first_token_only(self.model):
+        with first_token_only():
             return self.head(self.encode(x, mask), mask)
 
     def encode_and_classify(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """f(x) and g∘f(x) of one pass, (B, T, e) → (B, T, h), (B, K)."""
-        with first_token_too(self.model) as found:
+        with first_token_too() as found:
             hidden = self.encode(x, mask)
         return hidden, self.head(found[0] if found else hidden, mask)
+
+    def encode_layers_and_classify(
+        self, x: Tensor, mask: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
+        """The same with the hidden states of the embeddings and of every layer between, (B, T, h) each."""
+        if not has_layers(self.model):
+            raise UserError(
+                f"{type(self.model).__name__} has no inner layers; take a score that reads the last one."
+            )
+        with first_token_too() as found:
+            encoded = self._base(inputs_embeds=x, attention_mask=mask, output_hidden_states=True)
+        hidden: Tensor = encoded.last_hidden_state
+        return hidden, encoded.hidden_states, self.head(found[0] if found else hidden, mask)
 
     @staticmethod
     def features(hidden: Tensor, mask: Tensor) -> Tensor:
@@ -129,6 +142,20 @@ class SplitModel:
         ids[1, 5:], mask[1, 5:] = padding, 0
         device = self.model.device
         return ids.to(device), mask.to(device)
+
+
+def can_be_split(model: PreTrainedModel) -> bool:
+    """Whether the training objectives can take it apart."""
+    try:
+        SplitModel(model).verify()
+    except UserError:
+        return False
+    return True
+
+
+def has_layers(model: PreTrainedModel) -> bool:
+    """Whether there is anything between its embeddings and its last hidden states that can be asked for."""
+    return getattr(model.config, "num_hidden_layers", None) is not None
 
 
 class _Answered:

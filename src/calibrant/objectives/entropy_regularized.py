@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 from calibrant.errors import UserError
 from calibrant.models.split import SplitModel
 from calibrant.objectives.base import Loss, Objective
-from calibrant.objectives.manifold import negative_entropy
+from calibrant.objectives.functional import negative_entropy
 from calibrant.types import Batch
 
 

@@ -14,12 +14,9 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cosine_similarity, log_softmax, one_hot
+from torch.nn.functional import one_hot
 
-
-def cosine_distance(a: Tensor, b: Tensor) -> Tensor:
-    """D_x(a, b) = 1 − cos(a, b); (B, h), (B, h) → (B,)."""
-    return 1 - cosine_similarity(a, b, dim=-1)
+from calibrant.objectives.functional import cosine_distance
 
 
 def project_to_ball(p: Tensor, delta: float) -> Tensor:
@@ -69,8 +66,19 @@ def on_manifold(
     Returns:
         x′, (B, …), a constant.
     """
-    x, target = x.detach(), target.detach()
-    z = x if noise is None else x + noise
+    return descend(features, x.detach(), noise, target.detach(), delta, steps)
+
+
+def descend(
+    features: Callable[[Tensor], Tensor],
+    x: Tensor,
+    start: Tensor | None,
+    target: Tensor,
+    delta: float,
+    steps: int,
+) -> Tensor:
+    """``steps`` times ``on_step``, from x + ``start``; None starts at x."""
+    z = x if start is None else x + start
     for _ in range(steps):
         z = z.detach().requires_grad_()
         (gradient,) = torch.autograd.grad(cosine_distance(features(z), target).sum(), z)
@@ -97,8 +105,14 @@ def off_manifold(
     Returns:
         x″, (B, …), a constant with ‖x″ − x‖_∞ = δ_off for each element of the batch.
     """
-    x = x.detach()
-    z = x if noise is None else x + noise
+    return climb(loss, x.detach(), noise, delta, steps)
+
+
+def climb(
+    loss: Callable[[Tensor], Tensor], x: Tensor, start: Tensor | None, delta: float, steps: int
+) -> Tensor:
+    """``steps`` times ``off_step``, from x + ``start``; None starts at x."""
+    z = x if start is None else x + start
     for _ in range(steps):
         z = z.detach().requires_grad_()
         (gradient,) = torch.autograd.grad(loss(z).sum(), z)
@@ -109,15 +123,3 @@ def off_manifold(
 def interpolate_labels(labels: Tensor, partners: Tensor, classes: int, delta_y: float) -> Tensor:
     """y′ = (1 − δ_y)·y + δ_y·ỹ; (B,), (B,) → (B, K)."""
     return (1 - delta_y) * one_hot(labels, classes) + delta_y * one_hot(partners, classes)
-
-
-def kl_divergence(target: Tensor, logits: Tensor) -> Tensor:
-    """KL(target ‖ softmax(logits)), 0·log 0 = 0; (B, K), (B, K) → (B,)."""
-    log_p = log_softmax(logits, dim=-1)
-    return (torch.xlogy(target, target) - target * log_p).sum(dim=-1)
-
-
-def negative_entropy(logits: Tensor) -> Tensor:
-    """−H(softmax(logits)), from log-softmax so that it is finite everywhere; (B, K) → (B,)."""
-    log_p = log_softmax(logits, dim=-1)
-    return (log_p.exp() * log_p).sum(dim=-1)

@@ -11,13 +11,11 @@ from torch.nn.functional import cross_entropy
 from calibrant.errors import UserError
 from calibrant.models.split import SplitModel
 from calibrant.objectives.base import Loss, Objective
-from calibrant.objectives.manifold import interpolate_labels, kl_divergence, negative_entropy
-from calibrant.objectives.solvers import Solver, pgd, shared
-from calibrant.objectives.yopo import yopo
+from calibrant.objectives.functional import kl_divergence, negative_entropy
+from calibrant.objectives.manifold import interpolate_labels
+from calibrant.objectives.solvers import Solver, solvers
 from calibrant.registry import pick
 from calibrant.types import Batch
-
-SOLVERS: dict[str, Solver] = {"pgd": pgd, "shared": shared, "yopo": yopo}
 
 
 @dataclass(frozen=True)
@@ -62,9 +60,17 @@ class ManifoldSmoothing(Objective):
             raise UserError(f"`share` must lie in (0, 1], got {self.share}.")
         if self.steps < 1:
             raise UserError(f"`steps` must be at least 1, got {self.steps}.")
-        pick("solver", self.solver, SOLVERS)
-        if self.solver != "pgd" and (self.random_start_on or self.random_start_off):
-            raise UserError(f"The solver {self.solver!r} starts at x; take solver='pgd' for random starts.")
+        self._solver()
+
+    def _solver(self) -> Solver:
+        """A sample whose weight is 0 is not asked for."""
+        return pick("solver", self.solver, solvers())(
+            delta_on=self.delta_on if self.lambda_on else None,
+            delta_off=self.delta_off if self.lambda_off else None,
+            steps=self.steps,
+            random_start_on=self.random_start_on,
+            random_start_off=self.random_start_off,
+        )
 
     def loss(self, model: SplitModel, batch: Batch) -> Loss:
         """The three terms of one batch; a text's partner is another of its regularised texts."""
@@ -75,7 +81,7 @@ class ManifoldSmoothing(Objective):
             chosen, rest = batch[order[:m]], batch[order[m:]]
         mask = chosen.attention_mask
         partners = torch.randperm(m, device=batch.labels.device)
-        solution = SOLVERS[self.solver](self, model, chosen, partners)
+        solution = self._solver().solve(model, chosen, partners)
         passes = {"on": (solution.on, mask), "off": (solution.off, mask)}
         if rest is not None:
             passes["rest"] = (model.embed(rest.input_ids), rest.attention_mask)

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from calibrant.errors import UserError
 from calibrant.models.split import SplitModel
 from calibrant.objectives.base import Loss, Objective
-from calibrant.objectives.manifold import kl_divergence
+from calibrant.objectives.functional import kl_divergence
 from calibrant.types import Batch
 
 

@@ -1,12 +1,13 @@
-"""How unfamiliar a text is, larger meaning less familiar: one file each."""
+"""How unfamiliar a text is; larger means less familiar. One file each; numpy only, no torch."""
 
 from collections.abc import Mapping
 
 from calibrant.registry import discover
-from calibrant.scores.base import FeatureScore, Score
+from calibrant.scores.base import FittedScore, Score
 from calibrant.scores.energy import Energy
 from calibrant.scores.entropy import Entropy
 from calibrant.scores.knn import NearestNeighbours
+from calibrant.scores.layer_mahalanobis import LayerMahalanobis, MeanMahalanobis
 from calibrant.scores.mahalanobis import Mahalanobis
 from calibrant.scores.margin import Margin
 from calibrant.scores.max_logit import MaxLogit
@@ -16,11 +17,13 @@ from calibrant.scores.relative_mahalanobis import RelativeMahalanobis
 __all__ = [
     "Energy",
     "Entropy",
-    "FeatureScore",
+    "FittedScore",
+    "LayerMahalanobis",
     "Mahalanobis",
     "Margin",
     "MaxLogit",
     "MaxProbability",
+    "MeanMahalanobis",
     "NearestNeighbours",
     "RelativeMahalanobis",
     "Score",

@@ -6,7 +6,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.scores.base import FeatureScore, Floats, Integers
+from calibrant.scores.base import FittedScore, Floats, Integers, features_of
+from calibrant.types import Outputs
 
 K = 10
 """Fewer than a class has training texts, mostly, so that those nearest to a familiar text can all be of its
@@ -15,7 +16,7 @@ AT_ONCE = 2**22  # distances held in memory
 
 
 @dataclass(frozen=True, eq=False)
-class NearestNeighbours(FeatureScore):
+class NearestNeighbours(FittedScore):
     """s = ‖f/‖f‖ − t₍ₖ₎‖, with t₍ₖ₎ the k-th nearest of the training texts' normalised features.
 
     With fewer than k training texts the farthest is taken.
@@ -26,12 +27,12 @@ class NearestNeighbours(FeatureScore):
 
     neighbours: NDArray[np.float32] | None = None  # (m, h), rows of length 1; features have no more digits
 
-    def _fit(self, features: Floats, labels: Integers) -> Self:
-        return replace(self, neighbours=_normalised(features).astype(np.float32))
+    def _fit(self, outputs: Outputs, labels: Integers) -> Self:
+        return replace(self, neighbours=_normalised(features_of(outputs)).astype(np.float32))
 
-    def _score(self, features: Floats) -> Floats:
+    def _score(self, outputs: Outputs) -> Floats:
         assert self.neighbours is not None
-        f, t = _normalised(features), self.neighbours.astype(np.float64)
+        f, t = _normalised(features_of(outputs)), self.neighbours.astype(np.float64)
         k = min(K, len(t))
         t_squared = (t**2).sum(axis=1)
         rows = max(1, AT_ONCE // len(t))

@@ -5,12 +5,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from calibrant.scores.base import FeatureScore, Floats, Integers
+from calibrant.scores.base import FittedScore, Floats, Integers, features_of
 from calibrant.scores.gaussian import class_means, shrunk_covariance, squared_distances, whitening
+from calibrant.types import Outputs
 
 
 @dataclass(frozen=True, eq=False)
-class Mahalanobis(FeatureScore):
+class Mahalanobis(FittedScore):
     """s = min_k (f − μ_k)ᵀ·Σ⁻¹·(f − μ_k), with one Σ for all classes (see ``gaussian``)."""
 
     name: ClassVar[str] = "mahalanobis"
@@ -22,11 +23,12 @@ class Mahalanobis(FeatureScore):
     means: Floats | None = None  # μ (K, h)
     w: Floats | None = None  # (h, h), W·Wᵀ = Σ⁻¹
 
-    def _fit(self, features: Floats, labels: Integers) -> Self:
+    def _fit(self, outputs: Outputs, labels: Integers) -> Self:
+        features = features_of(outputs)
         means, own = class_means(features, labels)
         return replace(self, means=means, w=whitening(shrunk_covariance(features - own)))
 
-    def _score(self, features: Floats) -> Floats:
+    def _score(self, outputs: Outputs) -> Floats:
         assert self.means is not None
         assert self.w is not None
-        return np.asarray(squared_distances(features, self.means, self.w).min(axis=1))
+        return np.asarray(squared_distances(features_of(outputs), self.means, self.w).min(axis=1))

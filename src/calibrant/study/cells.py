@@ -1,7 +1,8 @@
 """A cell of the study: one dataset, one method, one seed, and what was measured there.
 
-    STUDY/cells/<dataset>/<method>[,<variant>]/seed-<seed>.json    numbers, settings, where all came from
-                                                  seed-<seed>.npz     confidences on test and OOD text
+    STUDY/cells/<dataset>/<method>[__<setting>=<value>…]/
+                                  seed-<seed>.json    numbers, settings, where all came from
+                                  seed-<seed>.npz     confidences on test and OOD text
 
 The JSON file is written last: where it is, the cell is finished.
 """
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.atomic import write_bytes, write_json
+from calibrant._system.atomic import write_bytes, write_json
 from calibrant.errors import UserError
 
 FORMAT = 1
@@ -42,7 +43,9 @@ class Key:
 
     def path(self, study: Path | str) -> Path:
         """Of its JSON file; the confidences lie beside it."""
-        return Path(study) / "cells" / self.dataset / self.row / f"seed-{self.seed}.json"
+        folder, file = Path(study) / "cells" / self.dataset, f"seed-{self.seed}.json"
+        earlier = folder / self.row / file  # as the first studies named it
+        return earlier if earlier.exists() else folder / self.row.replace(",", "__") / file
 
 
 def variant(settings: Mapping[str, Any]) -> str:

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import torch
 
-from calibrant.atomic import write_json
+from calibrant._system.atomic import write_json
+from calibrant._system.device import device, machine, work_seconds
 from calibrant.config import RunConfig
-from calibrant.device import device, machine, work_seconds
-from calibrant.fitting import load_splits
 from calibrant.methods import METHODS
+from calibrant.runs.texts import load_splits
 from calibrant.study.plan import Job, Planned, Training
 from calibrant.study.published import published_sizes
 from calibrant.types import Progress
@@ -98,11 +98,9 @@ def measured_times(
 def _measure(config: RunConfig, progress: Progress) -> Times:
     from transformers import set_seed
 
-    from calibrant.allocator import keep_freed_memory
     from calibrant.data.encode import encode, pad
     from calibrant.inference.single import SinglePass
-    from calibrant.models.dropout import use_cheap_dropout
-    from calibrant.models.linear import use_convolved_linear
+    from calibrant.models import fast
     from calibrant.models.pretrained import load_classifier
     from calibrant.models.split import SplitModel
     from calibrant.objectives import CrossEntropy
@@ -111,9 +109,7 @@ def _measure(config: RunConfig, progress: Progress) -> Times:
     set_seed(0)
     splits = load_splits(config)
     model, tokenizer = load_classifier(config.model, splits.label_names, config.layers, splits.train.texts)
-    use_cheap_dropout(model.to(device()))
-    use_convolved_linear(model)
-    keep_freed_memory()
+    fast.apply(model.to(device()))
     split, optimizer = SplitModel(model), torch.optim.AdamW(model.parameters(), fused=True)
     rows = encode(
         tokenizer,
@@ -136,7 +132,9 @@ def _measure(config: RunConfig, progress: Progress) -> Times:
         steps.append(work_seconds() - started)
         started = work_seconds()
         with torch.inference_mode():
-            SinglePass().logits([model], batch.input_ids, batch.attention_mask).cpu()
+            SinglePass().outputs([model.eval()], batch.input_ids, batch.attention_mask, frozenset())[
+                "logits"
+            ].cpu()
         predictions.append((work_seconds() - started) / len(ids))
         progress(f"time steps of {config.model} on {config.dataset}", len(steps), 1 + STEPS)
     return Times(statistics.median(steps[1:]), statistics.median(predictions[1:]), len(splits.dev))

@@ -3,46 +3,34 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from numpy.typing import NDArray
-from scipy.special import softmax
-
-from calibrant.artifact import Run
+from calibrant.calibrators import calibrated
+from calibrant.classifier import Classifier, of_run
 from calibrant.data import datasets
 from calibrant.data.splits import draw, warn_of_overlap
-from calibrant.evaluation import evaluate
-from calibrant.fitting import fit, load_splits, training_times
-from calibrant.metrics import accuracy, expected_calibration_error, negative_log_likelihood
-from calibrant.prediction import Classifier
+from calibrant.metrics.dev import dev_figures
+from calibrant.metrics.measure import measure
 from calibrant.registry import pick
+from calibrant.runs.store import Run
+from calibrant.runs.texts import load_splits
 from calibrant.study.cells import Cell, Confidences
 from calibrant.study.plan import Job, Planned, Training
 from calibrant.study.provenance import describe
+from calibrant.tasks.train import train, training_times
 from calibrant.types import Progress, Splits, Texts
 
 
-def train(study: Path, training: Training, progress: Progress) -> Run:
+def trained(study: Path, training: Training, progress: Progress) -> Run:
     """The finished run of a training; one that is there is used again."""
-    return fit(training.config, training.folder(study), progress)
-
-
-def dev_figures(probabilities: NDArray[Any], labels: NDArray[Any]) -> dict[str, float]:
-    """What is seen on dev; a search chooses by the ECE."""
-    return {
-        "dev_accuracy": accuracy(probabilities, labels),
-        "dev_confidence": float(probabilities.max(axis=1).mean()),
-        "dev_nll": negative_log_likelihood(probabilities, labels),
-        "dev_ece": expected_calibration_error(probabilities, labels),
-    }
+    return train(training.config, out=training.folder(study), progress=progress)
 
 
 def measure_job(study: Path, job: Job, progress: Progress) -> None:
     """Leave the run of each training and the files of each cell in the study."""
-    runs = [train(study, training, progress) for training in job.trainings]
+    runs = [trained(study, training, progress) for training in job.trainings]
     if not job.cells:
         return
-    classifiers = [Classifier(run) for run in runs]
+    classifiers = [of_run(run) for run in runs]
     splits = load_splits(runs[0].config)
     test, ood = held_out(splits.name, job.cells[0].max_test_samples)
     warn_of_overlap(splits.train, test)
@@ -60,15 +48,20 @@ def _measure(
     ood: Texts | None,
     progress: Progress,
 ) -> None:
-    first, *others = classifiers
-    classifier = first.asked(planned.inference, None, others)
-    logits = classifier.logits(splits.dev.texts, progress, "dev")
+    # The same weights, asked as the cell says.
+    models = [model for each in classifiers for model in each.models]
+    classifier = replace(
+        classifiers[0], models=models, inference=planned.inference, calibrator=None, run=None
+    )
+    calibrator = planned.calibrator
+    needs = frozenset[str]() if calibrator is None else calibrator.needs
+    outputs = classifier.outputs(splits.dev.texts, needs, progress, "dev")
     labels = classifier.class_ids(splits.dev)
-    on_dev = softmax(logits, axis=1)
-    if planned.calibrator is not None:
-        calibrator = planned.calibrator.fit(logits, labels)
-        classifier = classifier.asked(planned.inference, calibrator)
-        on_dev = calibrator.probabilities(logits)
+    if calibrator is not None:
+        fitted = classifier.fit_calibrator(calibrator, outputs, labels, splits.train, progress)
+        classifier = replace(classifier, calibrator=fitted)
+        outputs = calibrated(outputs, classifier.calibrator)
+    figures = dev_figures(outputs.probabilities, labels)
     familiar = classifier.prediction(test, progress, "test")
     unfamiliar = None
     if ood is not None:  # whose labels mean nothing to this model
@@ -78,18 +71,18 @@ def _measure(
     cell = Cell(
         key=planned.key,
         fingerprint=planned.fingerprint,
-        metrics=evaluate(familiar, unfamiliar),
-        objective=record["objective"],
-        config=record["config"],
+        metrics=measure(familiar, unfamiliar),
+        objective=record.objective,
+        config=record.config.model_dump(),
         training={
             **training_times(runs),
-            "steps": sum(run.record["training"]["steps"] for run in runs),
-            "best_epoch": record["training"]["best_epoch"],
-            **dev_figures(on_dev, labels),
+            "steps": sum(run.training.steps for run in runs),
+            "best_epoch": runs[0].training.best_epoch,
+            **{f"dev_{name}": value for name, value in figures.items()},
         },
         data={part: describe(texts) for part, texts in parts.items() if texts is not None},
-        versions=record["versions"],
-        machine=record["machine"],
+        versions=record.versions,
+        machine=record.machine,
     )
     cell.write(
         study,

@@ -1,16 +1,14 @@
 """What a study would do, and how long it would take: ``calibrant study run --dry-run``."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-from calibrant import artifact
-from calibrant.fitting import silent
+from calibrant.runs import record
 from calibrant.study.estimate import cell_seconds, measured_times, place, training_seconds
 from calibrant.study.plan import Request, Training, plan, waves
 from calibrant.study.run import in_study
 from calibrant.study.search import Search, read_chosen, settings
-from calibrant.types import Progress
+from calibrant.types import Progress, silent
 
 
 def outlook(study: Path | str, asked: Request, progress: Progress = silent) -> dict[str, Any]:
@@ -58,5 +56,5 @@ def outlook(study: Path | str, asked: Request, progress: Progress = silent) -> d
 
 
 def _trained(study: Path, training: Training) -> bool:
-    record = training.folder(study) / artifact.RECORD
-    return record.exists() and bool(json.loads(record.read_text(encoding="utf-8"))["status"] == "complete")
+    folder = training.folder(study)
+    return (folder / record.FILE).exists() and record.read(folder).status == "complete"

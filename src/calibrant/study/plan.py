@@ -15,11 +15,12 @@ from typing import Any
 from calibrant.calibrators import Calibrator
 from calibrant.config import RunConfig
 from calibrant.errors import UserError
-from calibrant.fitting import load_splits, make, read_recipe
 from calibrant.inference import Inference
 from calibrant.methods import METHODS, combination
 from calibrant.objectives import objectives
+from calibrant.recipe import make, read_recipe
 from calibrant.registry import pick
+from calibrant.runs.texts import load_splits
 from calibrant.study.cells import Key, read_cell, variant
 from calibrant.study.defaults import beside_defaults
 from calibrant.study.presets import PARAMETERS, PRESETS, Preset

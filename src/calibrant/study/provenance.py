@@ -1,12 +1,12 @@
 """On what text the figures were measured, and how that differs from the paper's, from the cells' records."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from statistics import fmean
 from typing import Any
 
 from calibrant.data import datasets
-from calibrant.data.orange import ORANGE
+from calibrant.data.catalog.orange import ORANGE
 from calibrant.inference.ensemble import DeepEnsemble
 from calibrant.methods import METHODS
 from calibrant.study.cells import Cell
@@ -23,7 +23,7 @@ def describe(texts: Texts) -> dict[str, Any]:
 
     The mean number of words shows what a name does not: whether these are titles or whole questions.
     """
-    return texts.provenance() | {
+    return asdict(texts.provenance()) | {
         "classes": None if texts.labels is None else len(set(texts.labels)),
         "words": round(fmean(len(text.split()) for text in texts.texts), 1),
     }

@@ -18,9 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from calibrant.atomic import remove_folder, write_json
+from calibrant._system.atomic import remove_folder, write_json
 from calibrant.errors import Diverged, UserError
-from calibrant.fitting import silent
 from calibrant.study.estimate import CACHE, weight
 from calibrant.study.executors import Executor
 from calibrant.study.executors.base import Work
@@ -36,7 +35,7 @@ from calibrant.study.search import (
     settings,
     with_results,
 )
-from calibrant.types import Progress
+from calibrant.types import Progress, silent
 
 logger = logging.getLogger(__name__)
 Failure = tuple[Job, UserError]

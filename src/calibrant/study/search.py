@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
-from calibrant.atomic import write_json
+from calibrant._system.atomic import write_json
+from calibrant.classifier import of_run
 from calibrant.errors import Diverged, UserError
-from calibrant.fitting import load_splits
-from calibrant.prediction import Classifier
+from calibrant.metrics.dev import dev_figures
+from calibrant.runs.texts import load_splits
 from calibrant.study.cells import variant
-from calibrant.study.measuring import dev_figures, train
+from calibrant.study.measuring import trained
 from calibrant.study.plan import Chosen, Job, Request, Training, training
 from calibrant.types import Progress
 
@@ -78,7 +78,7 @@ class Search:
         for dataset, method in self.grids:
             using = (dataset,) if self.asked.search_dataset is None else self.asked.preset.datasets
             # What was measured with other hyper-parameters (`--parts parameters`) tells of the points, too.
-            for measured in with_results(self.study, using, (method, f"{method},*")):
+            for measured in with_results(self.study, using, (method, f"{method}__*", f"{method},*")):
                 raise UserError(
                     f"{measured} holds test results, and hyper-parameters are chosen before those are "
                     "known; leave out the part `search`, remove that folder, or give another --out."
@@ -197,18 +197,19 @@ def look_at_dev(study: Path, job: Job, progress: Progress) -> None:
     (training,) = job.trainings
     _path(study, training).parent.mkdir(exist_ok=True)
     try:
-        run = train(study, training, progress)
+        run = trained(study, training, progress)
     except Diverged as error:  # with these hyper-parameters, which is something to know of them
         found: dict[str, Any] = {"failed": str(error)}
     else:
-        classifier, dev = Classifier(run), load_splits(run.config).dev
-        probabilities = softmax(classifier.logits(dev.texts, progress, "dev"), axis=1)
-        found = {"n_dev": len(dev), **dev_figures(probabilities, classifier.class_ids(dev))}
+        classifier, dev = of_run(run), load_splits(run.config).dev
+        probabilities = classifier.predict_proba(dev.texts, progress, "dev")
+        figures = dev_figures(probabilities, classifier.class_ids(dev))
+        found = {"n_dev": len(dev)} | {f"dev_{name}": value for name, value in figures.items()}
     write_json(_path(study, training), {"config": training.config.model_dump(), **found})
 
 
 def with_results(study: Path, datasets: Iterable[str], methods: Iterable[str]) -> list[Path]:
-    """The folders that hold cells, of methods (or patterns, ``vat,*`` for variants) on these datasets."""
+    """The folders that hold cells, of methods (or patterns, ``vat__*`` for variants) on these datasets."""
     wanted = product(datasets, methods)
     folders = [f for dataset, method in wanted for f in (study / "cells" / dataset).glob(method)]
     return sorted(folder for folder in folders if any(folder.glob("seed-*.json")))

@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from calibrant.errors import UserError
-from calibrant.fitting import silent
 from calibrant.study.executors.ray import Ray
 from calibrant.study.plan import request
 from calibrant.study.run import run_study
-from studies import lasting
+from calibrant.types import silent
+from support.studies import lasting
 
 METHODS = ("bert", "temperature-scaling", "mixup", "manifold-smoothing")
 

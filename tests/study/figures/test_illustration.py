@@ -3,8 +3,8 @@ import pytest
 import torch
 from matplotlib.patches import Rectangle
 
-from calibrant.objectives.manifold import cosine_distance
-from calibrant.report.plots import figure_bytes
+from calibrant.objectives.functional import cosine_distance
+from calibrant.pages.plots import figure_bytes
 from calibrant.study.figures import illustration
 from calibrant.study.figures.illustration import DELTA_OFF, DELTA_ON, SHOWN, draw
 

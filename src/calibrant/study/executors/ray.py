@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from calibrant.errors import UserError
-from calibrant.fitting import silent
 from calibrant.study.executors.base import Done, Executor, Work, attempt
 from calibrant.study.plan import Job
-from calibrant.types import Progress
+from calibrant.types import Progress, silent
 
 RETRIES = 5
 """How often a job is begun again after its worker died; it goes on from its last checkpoint."""

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from calibrant.methods import METHODS
 from calibrant.metrics import f1_curve, thresholds
 from calibrant.metrics.base import Flags, Floats
-from calibrant.report.plots import FAINT, GAP, INK, dress
+from calibrant.pages.plots import FAINT, GAP, INK, dress
 from calibrant.study.cells import Confidences
 from calibrant.study.figures.base import DatasetCells, Drawing, FigureOfCells, mean_and_deviation
 from calibrant.study.figures.captions import about

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibrant.atomic import write_bytes, write_text
+from calibrant._system.atomic import write_bytes, write_text
 from calibrant.errors import UserError
+from calibrant.pages.plots import FORMATS, figure_bytes
 from calibrant.registry import pick
-from calibrant.report.plots import FORMATS, figure_bytes
 from calibrant.study.figures import figures
 from calibrant.study.figures.base import NotMeasured, Study
 from calibrant.types import Progress

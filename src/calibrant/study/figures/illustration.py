@@ -17,14 +17,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from calibrant.metrics.base import Floats, Integers
+from calibrant.objectives.functional import kl_divergence, negative_entropy
 from calibrant.objectives.manifold import (
     interpolate_labels,
-    kl_divergence,
-    negative_entropy,
     off_manifold,
     on_manifold,
 )
-from calibrant.report.plots import ACCENT, FAINT, GAP, INK, dress, legend_below
+from calibrant.pages.plots import ACCENT, FAINT, GAP, INK, dress, legend_below
 from calibrant.study.figures.base import Drawing, FigureOfItsOwn
 
 DELTA_ON, DELTA_OFF, DELTA_Y = 0.2, 0.7, 0.1

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from calibrant.report.plots import ACCENT, FAINT, INK, dress
+from calibrant.pages.plots import ACCENT, FAINT, INK, dress
 from calibrant.study.cells import Cell
 from calibrant.study.figures.base import DatasetCells, Drawing, FigureOfCells, mean_and_deviation
 from calibrant.study.figures.captions import about

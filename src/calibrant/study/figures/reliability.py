@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from calibrant.report.plots import INK, reliability_diagram
+from calibrant.pages.plots import INK, reliability_diagram
 from calibrant.study.figures.base import DatasetCells, Drawing, FigureOfCells
 from calibrant.study.figures.captions import about
 from calibrant.study.figures.comparison import side_by_side

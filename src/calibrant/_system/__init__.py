@@ -1,0 +1,1 @@
+"""What belongs to the machine: atomic files, and the device that computes. It imports errors alone."""

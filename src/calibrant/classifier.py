@@ -1,0 +1,328 @@
+"""What a run becomes: a classifier, and the only prediction loop."""
+
+import logging
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+import calibrant.models  # noqa: F401  so that transformers knows our own architectures when a run is loaded
+from calibrant._system.device import device
+from calibrant.calibrators import Calibrator, calibrated
+from calibrant.data.encode import encode, pad
+from calibrant.data.files import NoColumn
+from calibrant.data.splits import check_labels
+from calibrant.decide.rule import Rule
+from calibrant.decide.sets import SetRule, fit_sets
+from calibrant.errors import UserError
+from calibrant.inference import Inference, SinglePass, inferences
+from calibrant.models import fast
+from calibrant.models.split import has_layers
+from calibrant.registry import pick
+from calibrant.runs import dev as kept
+from calibrant.runs import store
+from calibrant.runs.scores import is_saved, load_score, save_scores
+from calibrant.runs.texts import columns_of, dev_texts, own_train
+from calibrant.scores import Score, scores
+from calibrant.types import Decision, Needs, Outputs, Prediction, Progress, Texts
+
+logger = logging.getLogger(__name__)
+BATCH_SIZE = 32
+NOTHING_MORE: Needs = frozenset()
+
+
+@torch.inference_mode()
+def outputs_of(
+    inference: Inference,
+    models: Sequence[Any],
+    rows: Sequence[Sequence[int]],
+    padding: int,
+    needs: Needs = NOTHING_MORE,
+    progress: Progress | None = None,
+    label: str = "predict",
+) -> Outputs:
+    """What models, in evaluation mode, say of tokenised texts."""
+    found = {"logits": np.empty((len(rows), models[0].config.num_labels), dtype=np.float32)}
+    for chosen, ids, mask in _batches(rows, padding, models[0].device, progress, label):
+        for name, part in inference.outputs(models, ids, mask, needs).items():
+            if name not in found:
+                found[name] = np.empty((len(rows), *part.shape[1:]), dtype=np.float32)
+            found[name][chosen] = part.float().cpu().numpy()
+    return Outputs(found.pop("logits").astype(np.float64), **found)
+
+
+def _batches(
+    rows: Sequence[Sequence[int]],
+    padding: int,
+    device: torch.device,
+    progress: Progress | None,
+    label: str,
+) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+    """The prediction loop: which texts, their ids and their mask.
+
+    Texts of like length share a batch, so that little padding is computed.
+    """
+    order = sorted(range(len(rows)), key=lambda i: len(rows[i]), reverse=True)
+    for start in range(0, len(order), BATCH_SIZE):
+        chosen = order[start : start + BATCH_SIZE]
+        ids, mask = pad([rows[i] for i in chosen], padding)
+        yield chosen, ids.to(device), mask.to(device)
+        if progress is not None:
+            progress(label, start + len(chosen), len(order))
+
+
+@dataclass(eq=False)
+class Classifier:
+    """Models with all that it takes to answer. ``calibrant.load`` makes one of a run.
+
+    One that was made otherwise (somebody else's model, or a run's weights asked in another way) has no
+    ``run``: no rule, no sets and no fitted scores, which belong to a run as it answers by itself.
+    """
+
+    models: Sequence[Any] = field(repr=False)  # the members, in evaluation mode
+    tokenizer: Any = field(repr=False)
+    label_names: tuple[str, ...]
+    max_length: int
+    inference: Inference = field(default_factory=SinglePass)
+    calibrator: Calibrator | None = None
+    run: store.Run | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for model in self.models:
+            fast.apply(model.to(device()).eval())
+
+    def outputs(
+        self,
+        texts: Sequence[str],
+        needs: Needs = NOTHING_MORE,
+        progress: Progress | None = None,
+        label: str = "predict",
+    ) -> Outputs:
+        """What the models say of each text, and what the calibrator makes of it, of one pass."""
+        needs |= self._calibrator_needs
+        rows, padding = self._rows(texts), self.tokenizer.pad_token_id
+        said = outputs_of(self.inference, self.models, rows, padding, needs, progress, label)
+        return calibrated(said, self.calibrator) if rows else said
+
+    def predict_proba(
+        self, texts: Sequence[str], progress: Progress | None = None, label: str = "predict"
+    ) -> NDArray[np.floating]:
+        """Class probabilities, (n, K): the calibrator's, if any; columns in the order of ``label_names``."""
+        return self.outputs(texts, progress=progress, label=label).probabilities
+
+    def predict(
+        self, texts: Sequence[str], threshold: float | None = None, progress: Progress | None = None
+    ) -> list[Decision]:
+        """A label, its confidence and whether to abstain, for each text.
+
+        The rule stored with the run says when to abstain; a ``threshold`` on the confidence takes its place,
+        and 0 answers everything.
+        """
+        rule = self.rule if threshold is None else Rule(threshold)
+        outputs = self.outputs(texts, rule.needs, progress)
+        decisions = []
+        for row, answered in zip(outputs.probabilities, rule.answers(outputs), strict=True):
+            best = int(row.argmax())
+            probabilities = dict(zip(self.label_names, map(float, row), strict=True))
+            decisions.append(Decision(self.label_names[best], float(row[best]), not answered, probabilities))
+        return decisions
+
+    @cached_property
+    def rule(self) -> Rule:
+        """When to answer, as stored with the run; always, where nothing is."""
+        stored = None if self.run is None else self.run.record.threshold
+        if self.run is None or stored is None:
+            return Rule(threshold=0.0)
+        rule = stored.rule
+        if rule.score is None or rule.cut is None:
+            return Rule(rule.threshold)
+        return Rule(rule.threshold, load_score(self.run, rule.score), rule.cut)
+
+    def predict_set(
+        self,
+        texts: Sequence[str],
+        coverage: float = 0.9,
+        method: str = "lac",
+        per_class: bool = False,
+        progress: Progress | None = None,
+    ) -> list[list[str]]:
+        """The labels that a text may have, most probable first: the true one is among them for ``coverage``
+        of the texts like those of dev. ``method`` is "lac" (smallest sets) or "aps" (larger where unsure).
+        """
+        rule = self.set_rule(coverage, method, per_class)
+        return rule.labels(self.predict_proba(texts, progress), self.label_names)
+
+    def set_rule(self, coverage: float = 0.9, method: str = "lac", per_class: bool = False) -> SetRule:
+        """Which labels are in a set, from what the run answered on dev."""
+        run = self.own_run("Sets")
+        answers = kept.read(run, self._calibrator_needs)
+        if answers is None:
+            raise UserError(
+                f"{run.path} keeps no answers on dev yet, which sets are fitted on; call "
+                "`classifier.answer_dev()` first, once."
+            )
+        if flaw := self.by_heart(answers):
+            warnings.warn(
+                f"{flaw}, so that sets hold the true label less often than asked; name other labelled texts "
+                "with --dev.",
+                stacklevel=2,
+            )
+        p = calibrated(answers.outputs, self.calibrator).probabilities
+        return fit_sets(p, answers.labels, coverage, method, per_class, self.label_names)
+
+    def answer_dev(self, dev: str | None = None, progress: Progress | None = None) -> kept.DevAnswers:
+        """The run's answers on dev: those it keeps, or where it keeps none its own dev texts' from now on.
+
+        ``dev`` names a labelled file, with columns as in training, to be answered and kept instead. Sets
+        promise more on texts that chose neither the best epoch nor the calibrator, as the run's own did.
+        """
+        run = self.own_run("Answers on dev")
+        before = kept.read(run, self._calibrator_needs)
+        if before is not None and dev is None:
+            return before
+        answers = self.answers_on(dev, progress)
+        if before is None or before.texts.fingerprint != answers.texts.fingerprint:
+            kept.write(run, answers)
+            if dev is not None:
+                logger.info("%s keeps its answers on %s: sets are now fitted on these", run.path, dev)
+        return answers
+
+    def answers_on(self, dev: str | None, progress: Progress | None = None) -> kept.DevAnswers:
+        """Its answers on a labelled file, or on its own dev texts; this keeps none of them."""
+        run = self.own_run("Answers on dev")
+        try:
+            texts = dev_texts(run, dev, columns_of(run))
+        except NoColumn as error:
+            raise UserError(
+                f"--dev {dev}: no column {error.column!r}, and its columns are those of training; rename it."
+            ) from error
+        before = kept.read(run, self._calibrator_needs)
+        if before is not None and before.texts.fingerprint == texts.fingerprint:
+            return before
+        outputs = self.outputs(texts.texts, progress=progress, label="dev")
+        # As they are kept: what a calibrator makes of them changes with it.
+        return kept.DevAnswers(replace(outputs, calibrated=None), self.class_ids(texts), texts.provenance())
+
+    def by_heart(self, answers: kept.DevAnswers) -> str | None:
+        """What is wrong with dev texts that the calibrator was fitted on; None where nothing is."""
+        stored = self.own_run("Answers on dev").record.calibrator
+        return None if stored is None else stored.by_heart(answers.texts)
+
+    def fit_calibrator(
+        self,
+        calibrator: Calibrator,
+        outputs: Outputs,
+        labels: NDArray[np.integer],
+        train: Texts | None = None,
+        progress: Progress | None = None,
+    ) -> Calibrator:
+        """The calibrator fitted to outputs of dev texts and, if it reads features, of the training texts.
+
+        These are the run's own where none are given.
+        """
+        if not calibrator.needs:
+            return calibrator.fit(outputs, labels)
+        if train is None:
+            train = own_train(self.own_run("Training texts"), calibrator.name)
+        on_train = self.outputs(train.texts, calibrator.needs, progress, "train")
+        return calibrator.fit(outputs, labels, (on_train, self.class_ids(train)))
+
+    def usable_scores(self) -> list[str]:
+        """The names of all scores that say something of this classifier."""
+        layered = all(has_layers(model) for model in self.models)
+        return [
+            name
+            for name, kind in scores().items()
+            if self._usable(kind) and (layered or "layers" not in kind.needs)
+        ]
+
+    def fitted_scores(self, names: Iterable[str], progress: Progress | None = None) -> dict[str, Score]:
+        """Scores by name, ready to use: ``scores["knn"](classifier.outputs(texts, {"features"}))`` is (n,).
+
+        Those that learn and are not saved with the run yet are fitted on its training texts, all in one
+        pass over these, and saved.
+        """
+        kinds = {name: pick("score", name, scores()) for name in names}
+        for name, kind in kinds.items():
+            if not self._usable(kind):
+                raise UserError(
+                    f"The score {name!r} says nothing of a run that averages several passes "
+                    f"({self.inference.name}); take another of {', '.join(self.usable_scores())}."
+                )
+        if not any(kind.learns for kind in kinds.values()):
+            return {name: kind() for name, kind in kinds.items()}
+        run = self.own_run("Fitted scores")
+        missing: list[Any] = [k() for name, k in kinds.items() if k.learns and not is_saved(run, name)]
+        if missing:
+            train = own_train(run, ", ".join(score.name for score in missing))
+            needs = NOTHING_MORE.union(*(score.needs for score in missing))
+            outputs = self.outputs(train.texts, needs, progress, f"train {run.name}")
+            labels = self.class_ids(train)
+            self.run = run = save_scores(run, [score.fit(outputs, labels) for score in missing])
+        return {name: load_score(run, name) for name in kinds}
+
+    def prediction(
+        self, texts: Texts, progress: Progress | None = None, label: str = "predict"
+    ) -> Prediction:
+        """Probabilities beside the true classes, where the texts have labels that training saw."""
+        labels = None if texts.labels is None else self.class_ids(texts)
+        return Prediction(self.predict_proba(texts.texts, progress, label), labels)
+
+    def class_ids(self, texts: Texts) -> NDArray[np.integer]:
+        """The true classes of labelled texts, (n,); refused where training never saw the label."""
+        check_labels(texts, self.label_names)
+        class_of = {name: i for i, name in enumerate(self.label_names)}
+        return np.array([class_of[name] for name in texts.labels or ()])
+
+    def own_run(self, what: str) -> store.Run:
+        """The run; refused where this classifier has none."""
+        if self.run is None:
+            raise UserError(f"{what} belong to a run as it answers by itself; take calibrant.load(run).")
+        return self.run
+
+    @property
+    def _calibrator_needs(self) -> Needs:
+        return NOTHING_MORE if self.calibrator is None else self.calibrator.needs
+
+    def _usable(self, kind: type[Score]) -> bool:
+        return not (kind.needs_own_logits and self.inference.averages)
+
+    def _rows(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, once all have been looked at."""
+        if isinstance(texts, str):
+            raise UserError("predict takes a list of texts, not one string; write [text].")
+        for number, text in enumerate(texts, start=1):
+            if not isinstance(text, str) or not text.strip():
+                raise UserError(f"Text {number} of {len(texts)} is empty; there is nothing to classify.")
+        return encode(self.tokenizer, texts, self.max_length) if len(texts) else []
+
+
+def of_run(run: store.Run) -> Classifier:
+    """The classifier of a run whose models are all there."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    settings = dict(run.record.inference)
+    return Classifier(
+        models=[
+            AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32)
+            for folder in run.model_dirs
+        ],
+        tokenizer=AutoTokenizer.from_pretrained(run.model_dir),
+        label_names=run.label_names,
+        max_length=run.config.max_length,
+        inference=pick("inference", settings.pop("name"), inferences())(**settings),
+        calibrator=run.calibrator(),
+        run=run,
+    )
+
+
+def load(path: Path | str) -> Classifier:
+    """The classifier of a run directory."""
+    return of_run(store.load(path))

@@ -1,0 +1,133 @@
+"""Has the text moved since dev? n dev texts *then*, m new texts *now*; c is a confidence, r = right − c.
+
+Three questions, each answered by a distance that has a meaning and the p-value of "not moved at all":
+
+    are texts as familiar?        D = sup_t |F_now(t) − F_then(t)|, over the distributions of the confidence
+    does confidence still hold?   Δ = mean r_now − mean r_then                      (needs labels)
+    is more turned away?          A = share abstained now − then                    (where a score decides)
+
+D is the share of texts that changed sides at the threshold where most did; Δ is the share of answers that
+are right more (or, below 0, less) often than confidence and dev make one expect; A sees what D cannot, for a
+score turns texts away whatever their confidence. An alarm needs both: a p below the level, for a small file
+strays by chance, and a distance above the tolerance, for no two weeks of text are alike, dev itself chose the
+best epoch, and in a large file p finds every trifle.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import kolmogorov, ndtri
+from scipy.stats import binomtest, fisher_exact
+
+from calibrant.metrics.ece import assign_bins, bin_gaps, total_gap
+
+Floats = NDArray[np.floating]
+Flags = NDArray[np.bool_]
+
+RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate and its bounds, which hold the truth with probability 1 − level."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Shift:
+    """How far something moved, and the p-value of "not at all"."""
+
+    distance: float
+    p: float
+
+    def beyond(self, tolerance: float, level: float) -> bool:
+        """Whether it is worth an alarm."""
+        return abs(self.distance) > tolerance and self.p < level
+
+
+def confidence_shift(then: Floats, now: Floats) -> Shift:
+    """D = sup_t |F_now(t) − F_then(t)| of confidences (n,) and (m,), and p = Q(√(n·m/(n + m)) · D).
+
+    Q is the tail of Kolmogorov's distribution: the two-sample test of Kolmogorov and Smirnov.
+
+    >>> confidence_shift(np.array([0.8, 0.9]), np.array([0.3, 0.9])).distance
+    0.5
+    """
+    n, m = len(then), len(now)
+    t = np.concatenate([then, now])
+    below_then, below_now = (np.searchsorted(np.sort(c), t, side="right") / len(c) for c in (then, now))
+    distance = float(np.abs(below_now - below_then).max())
+    return Shift(distance, float(kolmogorov(math.sqrt(n * m / (n + m)) * distance)))
+
+
+def expected_accuracy(then: Floats, right: Flags, now: Floats, level: float) -> Interval:
+    """How many of the new texts are answered right, from confidences (n,), right (n,) and confidences (m,).
+
+    a = mean c_now + mean r_then ± z·√(a(1 − a)/m + var(r_then)/n), z = the normal's 1 − level/2 quantile:
+    what confidence says, mended by its gap on dev; the m answers stray about it, and the gap is known from n
+    texts only. To both variances one error more than was seen is added, since a dev set without errors does
+    not prove that there are none. Right as long as the gap is dev's: not on unfamiliar text.
+    """
+    residual = right - then
+    a = float(np.clip(now.mean() + residual.mean(), 0, 1))
+    half = float(ndtri(1 - level / 2)) * _standard_error(a, len(now), residual)
+    return Interval(a, max(0.0, a - half), min(1.0, a + half))
+
+
+def gap_shift(then: Floats, then_right: Flags, now: Floats, now_right: Flags) -> Shift:
+    """Δ = mean r_now − mean r_then, and p = 2·Φ(−|Δ| / √(a(1 − a)/m + var(r_then)/n)).
+
+    The same Δ and the same error as in ``expected_accuracy``: p < level where the accuracy is outside.
+    """
+    residual = then_right - then
+    delta = float((now_right - now).mean() - residual.mean())
+    a = float(np.clip(now.mean() + residual.mean(), 0, 1))
+    return Shift(delta, math.erfc(abs(delta) / _standard_error(a, len(now), residual) / math.sqrt(2)))
+
+
+def abstention_shift(then: int, n: int, now: int, m: int) -> Shift:
+    """A = now/m − then/n, of the texts turned away, and the p of Fisher's exact test that the shares are one.
+
+    >>> abstention_shift(then=25, n=100, now=50, m=100).distance
+    0.25
+    """
+    return Shift(now / m - then / n, float(fisher_exact([[then, n - then], [now, m - now]]).pvalue))
+
+
+def _standard_error(accuracy: float, m: int, residual: Floats) -> float:
+    n = len(residual)
+    now = (m * accuracy * (1 - accuracy) + 1) / m**2
+    then = (n * float(residual.var()) + 1) / n**2
+    return math.sqrt(now + then)
+
+
+def share(k: int, n: int, level: float) -> Interval:
+    """k of n, with the bounds of Clopper and Pearson."""
+    bounds = binomtest(k, n).proportion_ci(confidence_level=1 - level, method="exact")
+    return Interval(k / n, float(bounds.low), float(bounds.high))
+
+
+def calibration_error(confidence: Floats, right: Flags, level: float) -> Interval:
+    """ECE = 1/n · Σ_b |S_b|, S_b = Σ r_i over the texts of bin b, with bounds from resampled texts (S*).
+
+    ECE is never below 0 and chance makes it larger, so that the usual bootstrap bounds miss the truth on one
+    side. Upper bound: a quantile of Σ_b |S*_b| / n, which is too large rather than too small. Lower bound:
+    ECE less a quantile of Σ_b |S*_b − S_b| / n, which no ECE can stray farther than.
+    """
+    edges, bins = assign_bins(confidence)
+    r, n, rng = right - confidence, len(right), np.random.default_rng(0)
+
+    def sums(chosen: NDArray[np.integer]) -> Floats:
+        return bin_gaps(bins[chosen], r[chosen], len(edges) - 1)
+
+    s = sums(np.arange(n))
+    resampled = np.stack([sums(rng.integers(n, size=n)) for _ in range(RESAMPLES)])
+    ece = float(total_gap(s))
+    stray = float(np.quantile(total_gap(resampled - s), 1 - level / 2))
+    high = float(np.quantile(total_gap(resampled), 1 - level / 2))
+    return Interval(ece, max(0.0, ece - stray), max(ece, high))

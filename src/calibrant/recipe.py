@@ -1,0 +1,66 @@
+"""From settings to what they ask for: a row of ``methods.py``, with what the user named in its place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from calibrant.calibrators import Calibrator, calibrators
+from calibrant.config import RunConfig
+from calibrant.errors import UserError
+from calibrant.inference import Inference, inferences
+from calibrant.methods import METHODS, NO_CALIBRATOR, Method, combination
+from calibrant.objectives import Objective, objectives
+from calibrant.registry import pick
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the settings ask for, checked."""
+
+    method: Method
+    objective: Objective
+    inference: Inference
+    calibrator: Calibrator | None
+
+
+def read_recipe(config: RunConfig) -> Recipe:
+    """The row ``method``, with what the settings name beside it put in its place."""
+    row = pick("method", config.method, METHODS)
+    for axis, choice in (("objective", config.objective), ("inference", config.inference)):
+        if not isinstance(choice.get("name", ""), str):
+            raise UserError(f"{axis}: expected a name, got {choice['name']!r}; see `calibrant list {axis}s`.")
+    calibrator = row.calibrator if config.calibrator is None else config.calibrator
+    method = combination(
+        config.objective.get("name", row.objective),
+        config.inference.get("name", row.inference),
+        None if calibrator == NO_CALIBRATOR else calibrator,
+    )
+    return Recipe(
+        method,
+        make("objective", method.objective, objectives(), config.objective),
+        make("inference", method.inference, inferences(), config.inference),
+        None if method.calibrator is None else pick("calibrator", method.calibrator, calibrators())(),
+    )
+
+
+def make(kind: str, name: str, entries: Mapping[str, type[T]], settings: dict[str, Any]) -> T:
+    """The entry called ``name`` with these hyper-parameters."""
+    entry = pick(kind, name, entries)
+    known = [field.name for field in fields(entry)]  # type: ignore[arg-type]
+    types = get_type_hints(entry)
+    checked = {}
+    for setting, value in settings.items():
+        if setting == "name":
+            continue
+        if setting not in known:
+            raise UserError(f"The {kind} {name!r} has no {setting!r}; it has {', '.join(known) or 'none'}.")
+        try:  # a word where a number belongs; `1e-3`, which is a word to YAML, becomes the number
+            expected = TypeAdapter(types[setting], config=ConfigDict(allow_inf_nan=False))
+            checked[setting] = expected.validate_python(value)
+        except ValidationError as error:
+            raise UserError(f"`{setting}`: {error.errors()[0]['msg']}, got {value!r}.") from error
+    return entry(**checked)

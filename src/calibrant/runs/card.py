@@ -1,0 +1,177 @@
+"""The model card of a run: what was trained, on what, and how far its confidence can be trusted."""
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, Decimal
+from typing import Any
+
+from calibrant.runs.record import Record, ThresholdRecord
+
+FRONT = (  # what the hub reads
+    "---",
+    "library_name: transformers",
+    "pipeline_tag: text-classification",
+    "tags: [calibrant, calibration]",
+    "---",
+    "",
+)
+FOLDED = "It is folded into the last linear layer."
+
+
+def figures_in_words(measured: dict[str, Any], classes: int) -> list[str]:
+    """What ``evaluate`` found, and on what."""
+    m, on = measured["metrics"], measured["measured_on"]
+    lines = [
+        f"Measured on {m['n_test']} texts ({on['test']['source']}): accuracy {m['accuracy']:.1%}, mean "
+        f"confidence {m['mean_confidence_test']:.1%}, expected calibration error {m['ece']:.1%}. "
+        f"Misclassification NBAUCC₀.₅ {m['misclassification']['nbaucc_0.5']:.3f}.",
+    ]
+    if m["ood"] is not None:
+        lines += [
+            "",
+            f"On {m['n_ood']} unfamiliar texts ({on['ood']['source']}) its mean confidence is "
+            f"{m['mean_confidence_ood']:.1%} (a random guess: {1 / classes:.1%}); "
+            f"OOD NBAUCC₀.₅ {m['ood']['nbaucc_0.5']:.3f}.",
+        ]
+    return lines
+
+
+def use_in_words(max_length: int, onnx: bool) -> list[str]:
+    """How a plain model is asked."""
+    lines = [
+        "## Use",
+        "",
+        "```python",
+        "from transformers import pipeline",
+        "",
+        'classifier = pipeline("text-classification", "THIS FOLDER", truncation=True, top_k=None)',
+        'classifier("a text")  # [{"label": …, "score": …}, …], the most probable first',
+        "```",
+        "",
+        f"`score` is the calibrated probability. `truncation=True` cuts texts at {max_length} tokens, as "
+        "when it was measured; without it a longer text is read on, or fails.",
+        "",
+    ]
+    if onnx:
+        lines += [
+            "`model.onnx` takes `input_ids` and `attention_mask` of any batch size and length, and gives "
+            "`logits`; their softmax is the calibrated probabilities.",
+            "",
+        ]
+    return lines
+
+
+def model_card(
+    method: str, record: Record, measured: dict[str, Any] | None, use: Sequence[str] = ()
+) -> str:
+    """Markdown for ``RUN/README.md``, or, with a section on its ``use``, for an export of the run."""
+    config, labels = record.config, record.labels
+    lines = [
+        *FRONT,
+        f"# A text classifier of {len(labels)} classes, trained with calibrant",
+        "",
+        f"Method: `{method}` (objective `{record.objective['name']}`, inference "
+        f"`{record.method.inference}`), encoder `{config.model}`, seed {config.seed}.",
+        "",
+        *use,
+        "## Data",
+        "",
+        *(
+            f"- {part}: {about.n} texts, {about.source} (fingerprint `{about.fingerprint}`)"
+            for part, about in (("train", record.data.train), ("dev", record.data.dev))
+        ),
+        "",
+        "## Calibration",
+        "",
+    ]
+    if record.calibrator is not None:
+        name, about = record.calibrator.name, record.calibrator.fitted_on
+        where = "It is part of what `calibrant.load` answers, and not of `model/` alone."
+        lines += [
+            f"Calibrator: `{name}`, fitted on {about.n} texts ({about.source}). "
+            f"{FOLDED if use else where}",
+            "",
+        ]
+    if measured is None:
+        lines += ["Not measured yet: `calibrant evaluate RUN --test test.csv --ood other.csv`."]
+    else:
+        lines += figures_in_words(measured, len(labels))
+    lines += [
+        "",
+        "Confidence close to accuracy means that, of the texts answered with 80 %, about 80 in 100 are "
+        "right. The figures hold for text like that they were measured on.",
+        "",
+    ]
+    if record.threshold is not None:
+        words = rule_of_the_run_in_words if use else rule_in_words
+        lines += ["## Abstention", "", words(record.threshold), ""]
+        if measured is not None and "abstention" in measured["metrics"] and not use:
+            lines += [abstention_in_words(measured["metrics"]["abstention"]), ""]
+    lines += [
+        "## Classes",
+        "",
+        ", ".join(f"`{name}`" for name in labels),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def rule_in_words(stored: ThresholdRecord) -> str:
+    """When the run answers, and what that promises."""
+    rule = stored.rule
+    when = f"It answers where its confidence is at least {threshold_in_words(rule.threshold)}"
+    if rule.score is not None:
+        when += f" and its score `{rule.score}` below {rule.cut:.4g}"
+    return f"{when}, and abstains elsewhere. Promised: {_promise_in_words(stored)}."
+
+
+def rule_of_the_run_in_words(stored: ThresholdRecord) -> str:
+    """What an export, which has no rule, says of the one that the run has."""
+    rule = stored.rule
+    if rule.score is None:
+        when = f"below {threshold_in_words(rule.threshold)}"
+        abstains = f"abstains where its confidence is {when}; do so yourself, by `score`, to have its promise"
+    else:
+        abstains = (
+            f"abstains by its score `{rule.score}` too: a rule that needs calibrant and is not part of "
+            "this model, and neither is its promise"
+        )
+    return (
+        f"This plain model answers every text. The run that it was made of {abstains}: "
+        f"{_promise_in_words(stored)}."
+    )
+
+
+def _promise_in_words(stored: ThresholdRecord) -> str:
+    promise, learnt_on = stored.promise, stored.learnt_on
+    sure = f"with confidence {promise.confidence:.4g}"
+    promised = (
+        f"of the texts it answers at most {promise.risk:.2%} are wrong, {sure}, on text like the "
+        f"{learnt_on.dev.n} it was learnt on ({learnt_on.dev.source})"
+    )
+    if promise.ood_rate is not None and learnt_on.ood is not None:
+        promised += (
+            f"; of unfamiliar texts at most {promise.ood_rate:.2%} are answered, {sure}, if they are like "
+            f"the {learnt_on.ood.n} it was learnt on ({learnt_on.ood.source})"
+        )
+    return promised
+
+
+def threshold_in_words(threshold: float) -> str:
+    """Four decimals, more where these would hide how far it is from 1.
+
+    Rounded up, so that whoever compares with what is printed answers nothing that the rule would not.
+
+    >>> threshold_in_words(0.81234567), threshold_in_words(0.99994), threshold_in_words(0.9999938558)
+    ('0.8124', '0.99994', '0.9999939')
+    """
+    t = Decimal(str(threshold))
+    decimals = max(4, 1 - (1 - t).adjusted())  # two digits of 1 − t
+    return f"{t.quantize(Decimal(1).scaleb(-decimals), ROUND_CEILING).normalize():f}"
+
+
+def abstention_in_words(measured: dict[str, Any]) -> str:
+    """What that rule did on other texts."""
+    risk = "" if measured["risk"] is None else f", of which {measured['risk']:.1%} are wrong"
+    ood = measured["ood_answered"]
+    unfamiliar = "" if ood is None else f"; of the unfamiliar texts it answers {ood:.1%}"
+    return f"On the test texts it answers {measured['coverage']:.1%}{risk}{unfamiliar}."

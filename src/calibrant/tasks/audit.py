@@ -1,0 +1,281 @@
+"""``calibrant audit``: measure a classifier that somebody else trained, and say what to do."""
+
+import shlex
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from calibrant.calibrators import Calibrator, calibrated
+from calibrant.classifier import Classifier
+from calibrant.data.files import read_file
+from calibrant.data.labels import match_labels
+from calibrant.data.splits import warn_of_overlap
+from calibrant.decide.advice import Advice, Candidate, advise, candidates, choose, in_words
+from calibrant.errors import UserError
+from calibrant.metrics.measure import measure
+from calibrant.metrics.miscalibration import Miscalibration, miscalibration
+from calibrant.models.pretrained import load_trained, longest_text
+from calibrant.models.split import can_be_split
+from calibrant.pages.page import Entry
+from calibrant.runs.card import FOLDED, FRONT, figures_in_words, use_in_words
+from calibrant.runs.record import FILE as RECORD
+from calibrant.tasks.export import check_plain, check_target, write_plain
+from calibrant.types import Outputs, Prediction, Progress, Texts
+
+SAME = 1e-4  # probabilities that differ by rounding only
+FEWEST_DEV_TEXTS = 20
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be audited: the arguments of ``audit``, as a user types them."""
+
+    model: str
+    test: str
+    ood: str | None = None
+    dev: str | None = None
+    text_column: str = "text"
+    label_column: str = "label"
+    max_length: int | None = None
+    export: str | None = None
+
+    def command(self, verb: str, **changes: str | None) -> str:
+        """A command line with the options that were given, and changes to them; None leaves one out."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        defaults = {field.name: field.default for field in fields(self)}
+        options = {name: value for name, value in given.items() if value != defaults[name]} | changes
+        words = [
+            word
+            for name, value in options.items()
+            if value is not None
+            for word in (f"--{name.replace('_', '-')}", str(value))
+        ]
+        return shlex.join(["calibrant", verb, *words])
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What dev texts add: calibrators fitted on them, and advice."""
+
+    fitted: list[Candidate]
+    on_test: dict[str, dict[str, Any]]  # what ``evaluate`` gives with each, by name
+    chosen: Candidate
+    entry: Entry  # the model with the chosen one
+    advice: Advice
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was found."""
+
+    max_length: int
+    texts: dict[str, Any]  # where test, ood and dev come from
+    as_it_is: Entry
+    miscalibration: Miscalibration
+    words: list[str]  # the same as sentences
+    remedy: Remedy | None  # None without dev
+    exported: str | None
+    next_command: str
+
+    def table(self) -> list[dict[str, Any]]:
+        """Of each calibrator its NLL on dev texts left out of its fit, and what it does on test."""
+        if self.remedy is None:
+            return []
+        on_test = self.remedy.on_test
+        return [
+            {"name": candidate.name, "foldable": candidate.foldable, "dev_nll": candidate.dev_nll}
+            | {name: on_test[candidate.name][name] for name in ("nll", "ece", "accuracy")}
+            for candidate in self.remedy.fitted
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """What ``calibrant audit --json`` prints."""
+        remedy = self.remedy
+        return {
+            "model": self.as_it_is.name,
+            "max_length": self.max_length,
+            "texts": self.texts,
+            "metrics": self.as_it_is.metrics,
+            "miscalibration": asdict(self.miscalibration) | {"direction": self.miscalibration.direction},
+            "calibrators": self.table(),
+            "calibrator": None if remedy is None else remedy.chosen.name,
+            "metrics_calibrated": None if remedy is None else remedy.entry.metrics,
+            "advice": None if remedy is None else asdict(remedy.advice),
+            "exported": self.exported,
+            "next": self.next_command,
+        }
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the model says of the texts that it is measured on."""
+
+    test: Outputs
+    labels: NDArray[np.integer]  # (n,), of test
+    ood: Outputs | None
+
+    def entry(self, name: str, calibrator: Calibrator | None) -> Entry:
+        """With this calibrator."""
+        test = Prediction(calibrated(self.test, calibrator).probabilities, self.labels)
+        ood = None if self.ood is None else Prediction(calibrated(self.ood, calibrator).probabilities)
+        return Entry(name, test, ood, measure(test, ood))
+
+
+def audit(
+    model: str,
+    *,
+    test: str,
+    ood: str | None = None,
+    dev: str | None = None,
+    text_column: str = "text",
+    label_column: str = "label",
+    max_length: int | None = None,
+    export: str | None = None,
+    progress: Progress | None = None,
+) -> Audit:
+    """Measure a model on test and on unfamiliar text; with dev texts, fit calibrators and give advice.
+
+    The calibrator is chosen by dev alone, so that what is measured on test does not flatter it.
+
+    Args:
+        model: a directory or a hub id.
+        test: a labelled file.
+        ood: a file of unfamiliar texts.
+        dev: another labelled file.
+        text_column, label_column: of the files.
+        max_length: in tokens; what the model can take where it is not given.
+        export: where to write the model with its calibrator folded in.
+        progress: told of each batch.
+    """
+    question = Question(model, test, ood, dev, text_column, label_column, max_length, export)
+    texts = _read(question)
+    provenance = {part: asdict(these.provenance()) for part, these in texts.items()}
+    subject = _subject(model, max_length)
+    if export is not None:
+        check_plain(subject.models[0])
+    labelled = [part for part in texts if part != "ood"]
+    ids = match_labels([texts[part] for part in labelled], subject.label_names)
+    labels = dict(zip(labelled, ids, strict=True))
+    said = {
+        part: subject.outputs(these.texts, progress=progress, label=part) for part, these in texts.items()
+    }
+
+    evidence = Evidence(said["test"], labels["test"], said.get("ood"))
+    as_it_is = evidence.entry(model, None)
+    found = miscalibration(as_it_is.test)
+    words = in_words(as_it_is.metrics, found, len(subject.label_names))
+    remedy = None
+    if "dev" in texts:
+        fitted = candidates(said["dev"], labels["dev"], progress)
+        remedy = _remedy(as_it_is, found, evidence, fitted)
+    next_command = _next(question, remedy, subject)  # asked before folding, which changes the model
+    exported = None
+    if remedy is not None and export is not None and remedy.chosen.calibrator is not None:
+        exported = _export(export, subject, remedy, provenance, progress)
+    return Audit(subject.max_length, provenance, as_it_is, found, words, remedy, exported, next_command)
+
+
+def _subject(name: str, max_length: int | None) -> Classifier:
+    """A model that somebody else trained, of which nothing is asked but its forward pass."""
+    model, tokenizer = load_trained(name)
+    names = tuple(str(model.config.id2label[i]) for i in range(model.config.num_labels))
+    subject = Classifier([model], tokenizer, names, longest_text(tokenizer, max_length))
+    # One that reads the padding behind a text, as XLNet does: its figures would be wrong.
+    alone, beside = (softmax(subject.outputs(texts).logits[0]) for texts in (["a"], ["a", "a a a a a a a a"]))
+    if not np.abs(alone - beside).max() <= SAME:  # so that NaN fails
+        raise UserError(
+            f"{type(model).__name__} gives a text other probabilities when it is padded on the right to the "
+            "length of another, and cannot be measured."
+        )
+    return subject
+
+
+def _read(question: Question) -> dict[str, Texts]:
+    """Test, and ood and dev where they are given; refuse first what would fail after all the work."""
+    if (Path(question.model) / RECORD).exists():
+        raise UserError(
+            f"{question.model} is a run of calibrant's; measure it with `calibrant evaluate`, or audit its "
+            f"plain model, {question.model}/model."
+        )
+    if question.export is not None:
+        if question.dev is None:
+            raise UserError(
+                "--export writes the model with a calibrator, which is fitted on --dev; name one."
+            )
+        check_target(question.export, onnx=False)
+    columns = question.text_column, question.label_column
+    texts = {"test": read_file(question.test, *columns, labelled=True)}
+    if question.ood is not None:
+        texts["ood"] = read_file(question.ood, *columns)
+    if question.dev is not None:
+        texts["dev"] = read_file(question.dev, *columns, labelled=True)
+        if len(texts["dev"]) < FEWEST_DEV_TEXTS:
+            raise UserError(
+                f"{question.dev}: {len(texts['dev'])} dev texts are too few to choose a calibrator by; give "
+                f"{FEWEST_DEV_TEXTS} or more, better some hundreds."
+            )
+        warn_of_overlap(texts["dev"], texts["test"])
+    return texts
+
+
+def _remedy(as_it_is: Entry, found: Miscalibration, evidence: Evidence, fitted: list[Candidate]) -> Remedy:
+    entries = {
+        candidate.name: evidence.entry(f"with {candidate.name}", candidate.calibrator) for candidate in fitted
+    }
+    chosen = choose(fitted)
+    after = entries[chosen.name]
+    advice = advise(
+        found,
+        None if chosen.calibrator is None else chosen.calibrator.summary(),
+        as_it_is.metrics,
+        after.metrics,
+        classes=after.test.probabilities.shape[1],
+    )
+    return Remedy(fitted, {name: entry.metrics for name, entry in entries.items()}, chosen, after, advice)
+
+
+def _next(question: Question, remedy: Remedy | None, subject: Classifier) -> str:
+    """What to type now."""
+    name = Path(question.model).name
+    if remedy is None:
+        return question.command("audit", dev="dev.csv")
+    if remedy.advice.action == "retrain":
+        # A model that training cannot take apart, such as a decoder, gives way to the default encoder.
+        model = question.model if can_be_split(subject.models[0]) else None
+        gone = dict.fromkeys(("test", "ood", "export"))
+        return question.command(
+            "train", train="train.csv", **gone, model=model, method="manifold-smoothing", out=f"runs/{name}"
+        )
+    if remedy.advice.action == "calibrate":
+        if question.export is None:
+            return question.command("audit", export=f"{name}-calibrated")
+        return question.command("audit", model=question.export, export=None)  # the same questions to it
+    return question.command("audit", report="audit.html", export=None)
+
+
+def _export(
+    folder: str, subject: Classifier, remedy: Remedy, provenance: dict[str, Any], progress: Progress | None
+) -> str:
+    """The model with the chosen calibrator, as ``calibrant export`` writes a run."""
+    labels, about = subject.label_names, provenance["dev"]
+    measured = {"metrics": remedy.entry.metrics, "measured_on": provenance}
+    lines = [
+        *FRONT,
+        f"# A text classifier of {len(labels)} classes, calibrated with calibrant",
+        "",
+        *use_in_words(subject.max_length, onnx=False),
+        "## Calibration",
+        "",
+        f"Calibrator: `{remedy.chosen.name}`, fitted on {about['n']} texts ({about['source']}). {FOLDED}",
+        "",
+        *figures_in_words(measured, len(labels)),
+        "",
+    ]
+    model, tokenizer, calibrator = subject.models[0], subject.tokenizer, remedy.chosen.calibrator
+    card, length = "\n".join(lines), subject.max_length
+    write_plain(folder, model, tokenizer, calibrator, length, card, onnx=False, progress=progress)
+    return folder

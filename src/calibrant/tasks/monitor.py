@@ -1,0 +1,205 @@
+"""``calibrant monitor``: compare what a run answers on new texts with what it answered on dev."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.calibrators import calibrated
+from calibrant.classifier import Classifier, load
+from calibrant.data import datasets
+from calibrant.data.named import read_named
+from calibrant.data.splits import check_labels
+from calibrant.decide.drift import (
+    Interval,
+    Shift,
+    abstention_shift,
+    calibration_error,
+    confidence_shift,
+    expected_accuracy,
+    gap_shift,
+    share,
+)
+from calibrant.errors import UserError
+from calibrant.runs.record import ThresholdRecord
+from calibrant.runs.texts import columns_of
+from calibrant.types import Outputs, Progress, Provenance, Texts
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is known of the dev texts, or of the new ones; None: nothing."""
+
+    texts: Provenance
+    confidence: float  # the mean
+    accuracy: Interval | None = None
+    ece: Interval | None = None
+    abstained: Interval | None = None  # by the run's own rule, where it has one
+    risk: Interval | None = None  # the share of wrong answers, abstentions left out
+
+
+@dataclass(frozen=True)
+class Monitored:
+    """Then, now, and whether the difference is both more than chance and more than the tolerance."""
+
+    moved: bool
+    level: float
+    tolerance: float
+    confidence_shift: Shift
+    gap_shift: Shift | None  # with labels
+    abstention_shift: Shift | None  # where the run's rule has a score
+    expected_accuracy: Interval  # now, from the confidence
+    unseen_labels: int | None  # new texts whose label training never saw; their answers are wrong
+    then: Side
+    now: Side
+
+
+def monitor(
+    run: Path | str,
+    *,
+    new: str,
+    dev: str | None = None,
+    level: float = 0.01,
+    tolerance: float = 0.1,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    progress: Progress | None = None,
+) -> Monitored:
+    """Whether the texts of ``new`` are like dev's to the run.
+
+    Args:
+        run: its folder.
+        new: a file of texts, or a dataset's name. Where there are labels, what they say is measured too.
+        dev: a labelled file, columns as in training, to compare with, this once [what the run keeps, or its
+            dev texts].
+        level: how often chance alone may say "moved"; all intervals are of 1 − level.
+        tolerance: how far, as a share of texts, is not worth an alarm.
+        text_column: of ``new`` [as in training].
+        label_column: of ``new``; named here, it must be there [as in training, if there].
+        progress: told of each batch.
+    """
+    if not 0 < level < 1:
+        raise UserError(f"--level must lie between 0 and 1, both excluded, got {level:g}.")
+    if not 0 <= tolerance < 1:
+        raise UserError(f"--tolerance must be 0 or more and below 1, got {tolerance:g}.")
+    classifier = load(run)
+    texts = _new_texts(classifier, new, text_column, label_column)
+    answers = classifier.answer_dev(None, progress) if dev is None else classifier.answers_on(dev, progress)
+    if flaw := classifier.by_heart(answers):
+        warnings.warn(
+            f"{flaw}, so that new text may look moved that is not; name other labelled texts with --dev.",
+            stacklevel=2,
+        )
+    said = calibrated(answers.outputs, classifier.calibrator)
+    p = said.probabilities
+    then, then_right = p.max(axis=1), p.argmax(axis=1) == answers.labels
+    decisions = classifier.predict(texts.texts, progress=progress)
+    now = np.array([decision.confidence for decision in decisions])
+    now_right = None
+    if texts.labels is not None:
+        now_right = np.array([d.label == label for d, label in zip(decisions, texts.labels, strict=True)])
+    then_ruled = now_ruled = None
+    stored = classifier.own_run("Rules").record.threshold
+    if stored is not None:
+        then_ruled = _ruled_then(classifier, stored, said, answers.texts, then_right)
+        now_ruled = _ruled(np.array([not decision.abstain for decision in decisions]), now_right)
+
+    shifts = {"confidence": confidence_shift(then, now)}
+    if now_right is not None:
+        shifts["gap"] = gap_shift(then, then_right, now, now_right)
+    if then_ruled is not None and now_ruled is not None and classifier.rule.score is not None:
+        shifts["abstention"] = abstention_shift(
+            then_ruled.abstained, then_ruled.n, now_ruled.abstained, now_ruled.n
+        )
+    return Monitored(
+        moved=any(shift.beyond(tolerance, level / len(shifts)) for shift in shifts.values()),
+        level=level,
+        tolerance=tolerance,
+        confidence_shift=shifts["confidence"],
+        gap_shift=shifts.get("gap"),
+        abstention_shift=shifts.get("abstention"),
+        expected_accuracy=expected_accuracy(then, then_right, now, level),
+        unseen_labels=None if texts.labels is None else _unseen(texts.labels, classifier.label_names),
+        then=Side(
+            answers.texts,
+            float(then.mean()),
+            **_measured(then, then_right, level),
+            **({} if then_ruled is None else then_ruled.intervals(level)),
+        ),
+        now=Side(
+            texts.provenance(),
+            float(now.mean()),
+            **({} if now_right is None else _measured(now, now_right, level)),
+            **({} if now_ruled is None else now_ruled.intervals(level)),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Ruled:
+    """What the run's rule does with n texts."""
+
+    n: int
+    abstained: int
+    wrong: int | None  # of the answers; None without labels
+
+    def intervals(self, level: float) -> dict[str, Interval]:
+        """The share abstained, and the risk where it is known and anything is answered."""
+        found = {"abstained": share(self.abstained, self.n, level)}
+        if self.wrong is not None and self.abstained < self.n:
+            found["risk"] = share(self.wrong, self.n - self.abstained, level)
+        return found
+
+
+def _ruled(answered: NDArray[Any], right: NDArray[Any] | None) -> _Ruled:
+    wrong = None if right is None else int((answered & ~right).sum())
+    return _Ruled(len(answered), int((~answered).sum()), wrong)
+
+
+def _ruled_then(
+    classifier: Classifier,
+    stored: ThresholdRecord,
+    said: Outputs,
+    texts: Provenance,
+    right: NDArray[Any],
+) -> _Ruled | None:
+    """On dev. For a rule that reads what is not kept there are but the figures that were stored with it, of
+    the texts that it was learnt on; None where these are others."""
+    if all(getattr(said, need) is not None for need in classifier.rule.needs):
+        return _ruled(classifier.rule.answers(said), right)
+    learnt_on = stored.learnt_on.dev
+    if learnt_on.fingerprint != texts.fingerprint:
+        warnings.warn(
+            f"How many texts the rule of abstention turned away then is not known: it was learnt on "
+            f"{learnt_on.source}; to compare with these, name them with --dev.",
+            stacklevel=3,
+        )
+        return None
+    answered = round(stored.dev.coverage * learnt_on.n)
+    return _Ruled(learnt_on.n, learnt_on.n - answered, round(stored.dev.risk * answered))
+
+
+def _new_texts(classifier: Classifier, new: str, text_column: str | None, label_column: str | None) -> Texts:
+    own = classifier.own_run("Comparisons")
+    columns = columns_of(own, text_column, label_column)
+    texts = read_named(new, columns, own.config.source, labelled=None if label_column is None else True)
+    if texts.labels is not None and not set(texts.labels) & set(classifier.label_names):
+        if new not in datasets():  # the wrong column, most likely; a dataset of unfamiliar text is no mistake
+            check_labels(texts, classifier.label_names)
+        texts = replace(texts, labels=None)
+    return texts
+
+
+def _unseen(labels: Sequence[str], known: Sequence[str]) -> int:
+    return sum(label not in known for label in labels)
+
+
+def _measured(confidence: NDArray[Any], right: NDArray[Any], level: float) -> dict[str, Interval]:
+    return {
+        "accuracy": share(int(right.sum()), len(right), level),
+        "ece": calibration_error(confidence, right, level),
+    }

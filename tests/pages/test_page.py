@@ -1,0 +1,284 @@
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from calibrant.errors import UserError
+from calibrant.metrics.measure import measure
+from calibrant.pages import Entry, confidence_histogram, figure_svg, reliability_diagram, write_report
+from calibrant.pages.plots import FORMATS, figure_bytes
+from calibrant.types import Prediction
+
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Every start tag with its attributes; fails on tags that do not nest."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open = [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def attributes(self, tag):
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+def entry(name, seed=0, sharpness=2.0, ood=True):
+    rng = np.random.default_rng(seed)
+
+    def predict(n, labels):
+        z = rng.normal(size=(n, 5))
+        if labels is not None:
+            z[np.arange(n), labels] += 1
+        p = np.exp(sharpness * z)
+        return Prediction(p / p.sum(axis=1, keepdims=True), labels)
+
+    test = predict(80, rng.integers(5, size=80))
+    unfamiliar = predict(50, None) if ood else None
+    return Entry(name, test, unfamiliar, measure(test, unfamiliar))
+
+
+def written(tmp_path, *args, **kwargs):
+    return write_report(tmp_path / "page.html", *args, **kwargs).read_text(encoding="utf-8")
+
+
+def test_two_models_side_by_side(tmp_path):
+    entries = [entry("plain", sharpness=4.0), entry("smoothed", sharpness=1.0)]
+    html = written(
+        tmp_path, "Side by side", entries, notes=["20ng-15, from a wheel"], provenance={"seed": "7"}
+    )
+    page = Page(html)
+    assert len(page.attributes("figure")) == len(page.attributes("svg")) == 4
+    labels = [svg["aria-label"] for svg in page.attributes("svg")]
+    assert all(svg["role"] == "img" for svg in page.attributes("svg"))
+    assert labels[0].startswith("Reliability diagram of plain on 80 familiar texts")
+    assert (
+        f"error {entries[1].metrics['ece']:.4f}, accuracy {entries[1].metrics['accuracy']:.4f}" in labels[1]
+    )
+    assert labels[3].startswith("Histogram of the confidence of smoothed on 50 unfamiliar texts: mean ")
+    assert "<h1>Side by side</h1>" in html
+    assert "<li>20ng-15, from a wheel</li>" in html
+    assert "<dt>seed</dt><dd>7</dd>" in html
+
+
+def test_ids_are_unique(tmp_path):
+    ids = [
+        attrs["id"]
+        for _, attrs in Page(written(tmp_path, "t", [entry("a"), entry("b")])).tags
+        if "id" in attrs
+    ]
+    assert len(ids) == len(set(ids)) > 20
+
+
+def test_every_reference_inside_the_page_has_its_target(tmp_path):
+    html = written(tmp_path, "t", [entry("a"), entry("b")])
+    targets = set(re.findall(r'\bid="([^"]+)"', html))
+    used = set(re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', html))
+    assert used
+    assert {a or b for a, b in used} <= targets
+
+
+def test_nothing_is_fetched(tmp_path):
+    page = Page(written(tmp_path, "t", [entry("a")]))
+    assert {tag for tag, _ in page.tags}.isdisjoint({"script", "link", "img", "iframe", "object", "base"})
+    for _, attrs in page.tags:
+        for name in ("src", "href", "xlink:href", "srcset", "action"):
+            assert attrs.get(name, "#").startswith("#")
+    assert not re.search(r"url\((?!#)|@import", (tmp_path / "page.html").read_text(encoding="utf-8"))
+    policies = [meta["content"] for meta in page.attributes("meta") if "http-equiv" in meta]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
+
+
+def test_all_text_is_escaped(tmp_path):
+    evil = "<script>alert('x')</script> & \"$\\frac{1}{2}$\""
+    model = entry(evil)
+    example = {
+        "kind": evil,
+        "text": evil,
+        "truth": evil,
+        "answers": {evil: {"label": evil, "confidence": 0.5}},
+    }
+    html = written(tmp_path, evil, [model], examples=[example], notes=[evil], provenance={evil: evil})
+    page = Page(html)
+    assert not page.attributes("script")
+    assert "<script" not in html
+    assert any(evil in svg["aria-label"] for svg in page.attributes("svg"))
+
+
+def numbers(accuracy, ece, auroc):
+    found = {"auroc": auroc}
+    return {"accuracy": accuracy, "ece": ece, "misclassification": found, "ood": None}
+
+
+def test_the_best_value_is_bold_whichever_way_is_better(tmp_path):
+    a, b, c = (entry(name, ood=False) for name in "abc")
+    entries = [
+        Entry("a", a.test, None, numbers(0.90, 0.100001, None)),
+        Entry("b", b.test, None, numbers(0.80, 0.100002, 0.7)),
+        Entry("c", c.test, None, numbers(0.70, 0.2, 0.6)),
+    ]
+    html = written(tmp_path, "t", entries)
+    assert "<td><strong>0.9000</strong></td><td>0.8000</td><td>0.7000</td>" in html
+    # Equal as shown, so both; lower is better.
+    assert "<td><strong>0.1000</strong></td><td><strong>0.1000</strong></td><td>0.2000</td>" in html
+    assert "<td>–</td><td><strong>0.7000</strong></td><td>0.6000</td>" in html
+    assert re.search(r"Accuracy <span[^>]*>↑</span><span class=\"hidden\">higher is better", html)
+    assert re.search(r"ECE <span[^>]*>↓</span><span class=\"hidden\">lower is better", html)
+    assert "Finding unfamiliar text" not in html
+
+
+def test_one_model_beats_nobody(tmp_path):
+    html = written(tmp_path, "t", [entry("a")])
+    assert "<td><strong>" not in html
+    assert "Best of each row" not in html
+
+
+def test_unfamiliar_text_may_be_missing(tmp_path):
+    html = written(tmp_path, "t", [entry("a", ood=False)])
+    assert "On unfamiliar text" not in html
+    html = written(tmp_path, "t", [entry("a", ood=False), entry("b")])
+    assert html.count("No unfamiliar text was given.") == 1
+
+
+def test_examples_side_by_side(tmp_path):
+    example = {
+        "kind": "unfamiliar",
+        "text": "My card was swallowed",
+        "truth": None,
+        "answers": {"a": {"label": "sci.space", "confidence": 0.97}},
+    }
+    html = written(tmp_path, "t", [entry("a"), entry("b")], examples=[example])
+    assert "<blockquote>My card was swallowed</blockquote>" in html
+    assert "sci.space, 97 % sure" in html
+    assert "<dd>–</dd>" in html  # b was not asked
+    assert "truly" not in html
+
+
+def test_the_same_input_gives_the_same_page(tmp_path):
+    first = write_report(tmp_path / "1.html", "t", [entry("a"), entry("b")]).read_bytes()
+    assert write_report(tmp_path / "2.html", "t", [entry("a"), entry("b")]).read_bytes() == first
+
+
+def test_makes_directories_and_leaves_nothing_else(tmp_path):
+    path = write_report(str(tmp_path / "new" / "page.html"), "t", [entry("a")])
+    assert [p.name for p in path.parent.iterdir()] == ["page.html"]
+
+
+def test_a_failed_write_keeps_the_old_page(tmp_path, monkeypatch):
+    path = write_report(tmp_path / "page.html", "old", [entry("a")])
+
+    def fail(source, target):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_report(path, "new", [entry("a")])
+    assert "<h1>old</h1>" in path.read_text(encoding="utf-8")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_refusals(tmp_path):
+    with pytest.raises(
+        UserError, match=r"A report needs one or more models with different names, got \[\]\."
+    ):
+        write_report(tmp_path / "page.html", "t", [])
+    with pytest.raises(UserError, match=r"different names, got \['a', 'a'\]\."):
+        write_report(tmp_path / "page.html", "t", [entry("a"), entry("a")])
+    with pytest.raises(
+        UserError, match=r"The report is one file, but .* is a directory; give a name ending in"
+    ):
+        write_report(tmp_path, "t", [entry("a")])
+
+
+def test_reliability_diagram_shows_the_bins_of_the_metric():
+    p = np.array([[0.6, 0.4], [0.6, 0.4], [1.0, 0.0]])
+    axes = Figure().add_subplot()
+    reliability_diagram(axes, p.max(axis=1), [True, False, True])
+    accuracy, over, under = axes.containers
+    assert [bar.get_x() for bar in accuracy] == pytest.approx([8 / 15, 14 / 15])
+    assert [bar.get_height() for bar in accuracy] == [0.5, 1.0]
+    assert [bar.get_height() for bar in over] == pytest.approx([0.1, 0.0])
+    assert [bar.get_height() for bar in under] == [0.0, 0.0]
+    assert axes.get_title() == "ECE 6.7%, accuracy 66.7%"
+
+
+def test_under_confidence_is_drawn_from_what_was_said_to_what_was_right():
+    axes = Figure().add_subplot()
+    reliability_diagram(axes, [0.6, 0.6], [True, True])
+    _, over, under = axes.containers
+    assert (over[0].get_height(), under[0].get_y()) == (0.0, 0.6)
+    assert under[0].get_height() == pytest.approx(0.4)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["accuracy", "over-confident by", "under-confident by"]
+
+
+def test_a_model_without_labels_has_no_place_on_the_page(tmp_path):
+    unlabelled = Entry("a", Prediction(np.array([[1.0, 0.0]])), None, {})
+    with pytest.raises(UserError, match=r"correct is not known without labels; add a label column\."):
+        write_report(tmp_path / "page.html", "t", [unlabelled])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_figure_bytes_are_the_same_for_the_same_figure(format):
+    def draw(confidence):
+        figure = Figure()
+        confidence_histogram(figure.add_subplot(), confidence)
+        return figure_bytes(figure, format)
+
+    assert draw([0.2, 0.9]) == draw([0.2, 0.9]) != draw([0.2, 0.8])
+
+
+def test_confidence_histogram_sums_to_one():
+    axes = Figure().add_subplot()
+    confidence_histogram(axes, [0.0, 0.2, 0.2, 1.0], guess=0.1, top=0.6)
+    shares = [bar.get_height() for bar in axes.containers[0]]
+    assert sum(shares) == 1
+    assert (shares[0], shares[2], shares[14]) == (0.25, 0.5, 0.25)
+    assert axes.get_ylim() == (0, 0.6)
+    assert axes.get_title() == "mean confidence 35.0%"
+
+
+def test_figure_svg_is_deterministic_and_themed():
+    def draw():
+        figure = Figure()
+        confidence_histogram(figure.add_subplot(), [0.2, 0.9])
+        return figure_svg(figure, prefix="p-", label='a "b" <c>')
+
+    svg = draw()
+    assert svg == draw()
+    assert svg.startswith('<svg role="img" aria-label="a &quot;b&quot; &lt;c&gt;"')
+    assert "var(--accent, #2f6f9f)" in svg
+    assert all(i.startswith("p-") for i in re.findall(r'\bid="([^"]+)"', svg))
+    assert figure_svg(Figure()).startswith('<svg aria-hidden="true"')
+
+
+def test_nothing_here_imports_torch_or_pyplot():
+    code = (
+        "import sys, calibrant.pages; print([x for x in ('torch', 'matplotlib.pyplot') if x in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_template_is_shipped():
+    import calibrant.pages.page as page
+
+    assert (Path(page.__file__).parent / "page.html.j2").is_file()
