@@ -1,0 +1,188 @@
+"""``calibrant.json``, typed and versioned. This file alone reads and writes it; other code sees attributes."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, ValidationError, model_validator
+
+from calibrant._system.atomic import write_json
+from calibrant.calibrators import calibrators
+from calibrant.config import RunConfig
+from calibrant.errors import UserError
+from calibrant.registry import pick
+from calibrant.types import Provenance
+
+FORMAT = 2
+FILE = "calibrant.json"
+
+
+def _named(settings: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(settings.get("name"), str):
+        raise ValueError("it has no name")
+    return settings
+
+
+Named = Annotated[dict[str, Any], AfterValidator(_named)]
+"""The name of an entry, and its hyper-parameters."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class MethodRecord(_Part):
+    """What the run was asked to be."""
+
+    name: str
+    objective: str
+    inference: str
+    calibrator: str | None
+
+
+class DataRecord(_Part):
+    """What it was trained on."""
+
+    train: Provenance
+    dev: Provenance
+
+
+class CalibratorRecord(_Part):
+    """A fitted calibrator. Its arrays, where it has any, lie beside the record."""
+
+    name: str
+    parameters: dict[str, JsonValue]
+    arrays: str | None = None  # digest of calibrator-<digest>.safetensors
+    fitted_on: Provenance
+
+    def by_heart(self, texts: Provenance) -> str | None:
+        """What is wrong with texts that it was fitted on; None where it was fitted on others.
+
+        Their confidence flatters, unless it has but one number, so they cannot stand for new text.
+        """
+        kind = pick("calibrator", self.name, calibrators())
+        if self.fitted_on.fingerprint != texts.fingerprint or not kind.learns_by_heart:
+            return None
+        return f"The calibrator {self.name!r} was fitted on these very texts ({texts.source})"
+
+
+class RuleRecord(_Part):
+    """Answer where the confidence is at least the threshold and, with a score, the score is below the cut."""
+
+    threshold: float
+    score: str | None = None
+    cut: float | None = None
+
+    @model_validator(mode="after")
+    def _both_or_neither(self) -> Self:
+        if (self.score is None) != (self.cut is None):
+            raise ValueError("a score goes with its cut")
+        return self
+
+
+class PromiseRecord(_Part):
+    """What the rule promises."""
+
+    risk: float
+    ood_rate: float | None = None
+    confidence: float
+
+
+class LearntOnRecord(_Part):
+    """Texts that the rule was learnt on."""
+
+    dev: Provenance
+    ood: Provenance | None = None
+
+
+class OnDevRecord(_Part):
+    """What the rule does on those dev texts."""
+
+    coverage: float
+    risk: float
+    turned_away: float
+
+
+class ThresholdRecord(_Part):
+    """What ``calibrant threshold`` learnt."""
+
+    rule: RuleRecord
+    promise: PromiseRecord
+    learnt_on: LearntOnRecord
+    dev: OnDevRecord
+
+
+class TrainingRecord(_Part):
+    """How training went. The dev figures are those of what the run answers, calibrator included."""
+
+    steps: int
+    seconds: float
+    work_seconds: float | None = None  # the first runs were not timed by their own work
+    best_epoch: float
+    dev_accuracy: float
+    dev_confidence: float | None = None  # nor did they keep this
+    dev_nll: float
+    history: list[dict[str, int | float]]
+
+
+class Record(_Part):
+    """All of it."""
+
+    format: int = FORMAT
+    status: Literal["training", "complete"]
+    fingerprint: str  # of settings and data
+    method: MethodRecord
+    objective: Named
+    inference: Named
+    calibrator: CalibratorRecord | None
+    threshold: ThresholdRecord | None = None
+    labels: list[str]
+    data: DataRecord
+    config: RunConfig
+    versions: dict[str, str] = {}
+    machine: str = ""
+    created: str = ""
+    training: TrainingRecord | None = None  # None until trained
+    files: dict[str, str] | None = None  # digests of model/; None until trained
+    members: list[dict[str, str]] = []  # the same of an ensemble's second, third, … member
+    scores: dict[str, str] = {}  # digests of fitted scores
+
+    def write(self, folder: Path) -> None:
+        """Into a run directory."""
+        write_json(folder / FILE, self.model_dump(mode="json"))
+
+
+def read(folder: Path) -> Record:
+    """Of a run directory; one that an older version wrote is brought up to date."""
+    path = folder / FILE
+    try:
+        raw = dict(json.loads(path.read_text(encoding="utf-8")))
+        if raw["format"] not in (1, FORMAT):
+            raise UserError(f"{path} has format {raw['format']}, this version reads {FORMAT}.")
+        record = Record(**(_from_1(raw) if raw["format"] == 1 else raw))
+        if record.status == "complete":
+            for key in ("training", "files"):
+                if getattr(record, key) is None:
+                    raise ValueError(f"{key}: Field required")
+        return record
+    except ValidationError as error:
+        first = error.errors()[0]
+        where, what = ".".join(map(str, first["loc"])), first["msg"]
+        mend = _MEND.get(str(first["loc"][0]), "restore it or train again")
+        raise UserError(f"{path} is damaged ({where}: {what}); {mend}.") from error
+    except UserError:
+        raise
+    except (ValueError, KeyError, TypeError) as error:
+        what = str(error).splitlines()[0]
+        raise UserError(f"{path} is damaged ({what}); restore it or train again.") from error
+
+
+_MEND = {
+    "threshold": "write null for `threshold` there, and learn the rule again with `calibrant threshold`",
+    "calibrator": "write null for `calibrator` there, and fit it again with `calibrant calibrate`",
+}
+
+
+def _from_1(old: dict[str, Any]) -> dict[str, Any]:
+    """Records of the first format. The first of these had no settings of the inference."""
+    return {"inference": {"name": old["method"]["inference"]}, **old, "format": FORMAT}
