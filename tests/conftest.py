@@ -74,6 +74,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, model_dir: Path) -> Path:
     settings = RunConfig(
         train=str(folder / "train.csv"),
         model=str(model_dir),
+        method="manifold-smoothing",
         max_length=32,
         epochs=5,
         batch_size=16,

@@ -24,6 +24,10 @@ CHANGES = {
     "objective": FILES | {"objective": {"delta_off": 0.002}},
     "inference": FILES | {"inference": {"name": "mc-dropout", "passes": 20}},
     "calibrator": FILES | {"calibrator": "temperature"},
+    "start": FILES | {"start": "random"},
+    "pooling": FILES | {"pooling": "mean"},
+    "keep": FILES | {"keep": "accuracy"},
+    "patience": FILES | {"patience": 0},
     "epochs": FILES | {"epochs": 3},
     "batch_size": FILES | {"batch_size": 16},
     "gradient_accumulation_steps": FILES | {"gradient_accumulation_steps": 2},
@@ -71,9 +75,10 @@ def test_fingerprint_changes_with_each_field():
 
 
 def test_fingerprints_of_version_0_1_hold():
-    """Computed before `inference` and `calibrator` existed: a run of then is found again."""
-    assert RunConfig.build(**FILES).fingerprint() == "4c3f4b334b899822"
-    assert RunConfig.build(**CHANGES["objective"]).fingerprint(data="x") == "5994c666460cb942"
+    """Computed before `inference`, `calibrator` and the rest existed: a run of then is found again."""
+    then = {"method": "manifold-smoothing"}  # its default
+    assert RunConfig.build(**FILES, **then).fingerprint() == "4c3f4b334b899822"
+    assert RunConfig.build(**CHANGES["objective"], **then).fingerprint(data="x") == "5994c666460cb942"
 
 
 @pytest.mark.parametrize("axis", ["objective", "inference"])

@@ -1,11 +1,12 @@
-"""Rows of the paper's tables, and what each costs."""
+"""Rows of a table: what each chooses, and what it costs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from calibrant.methods import METHODS
+from calibrant.methods import AXES, METHODS, Method, named
 
 COSTS = json.loads((Path(__file__).parents[1] / "benchmarks" / "costs.json").read_text())["objectives"]
 MEASURED = {name: method for name, method in METHODS.items() if method.cost is not None}
@@ -25,3 +26,18 @@ def test_a_cost_is_the_measured_one(method):
 def test_what_is_planned_by_costs_has_them():
     """Manifold smoothing is compared to plain training everywhere."""
     assert {"bert", "manifold-smoothing"} <= set(MEASURED)
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_a_row_is_found_by_its_choices(method):
+    assert named(replace(method, name="", cost=None)) == method
+
+
+def test_no_two_rows_make_the_same_choices():
+    assert len({tuple(getattr(method, axis) for axis in AXES) for method in METHODS.values()}) == len(METHODS)
+
+
+def test_any_other_choice_is_named_after_what_is_not_plain():
+    assert named(Method("", pooling="mean", patience=3)).name == "cross-entropy + pooling mean + patience 3"
+    assert named(Method("", "vat", "mc-dropout", "isotonic")).name == "vat + mc-dropout + isotonic"
+    assert named(replace(METHODS["vat"], start="probe")).cost is None  # nobody measured it

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 import torch
 from accelerate.state import AcceleratorState
-from transformers import EvalPrediction, Trainer, TrainerCallback, TrainingArguments
+from safetensors.torch import load_file
+from transformers import (
+    EvalPrediction,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from calibrant import CalibratedTrainer, RunConfig, UserError, load
@@ -22,8 +30,8 @@ from calibrant.objectives import CrossEntropy, ManifoldSmoothing
 from calibrant.runs.texts import load_splits
 from calibrant.tasks.evaluate import evaluate
 from calibrant.tasks.train import train
-from calibrant.training import EpochSeededSampler, dev_metrics
-from support.tiny import WORDS, corpus, tiny_bert, tiny_tokenizer
+from calibrant.training import EpochSeededSampler, StopByItself, dev_metrics
+from support.tiny import WORDS, corpus, noisy_corpus, tiny_bert, tiny_tokenizer
 
 
 def encoded(n: int, seed: int = 0) -> EncodedTexts:
@@ -186,7 +194,7 @@ def test_mean_confidence_on_dev_by_hand():
 def test_dev_figures_of_a_model_that_diverged_are_not_numbers():
     logits = np.array([[np.nan, 0.0], [1.0, 0.0]])
     found = dev_metrics(EvalPrediction(predictions=logits, label_ids=np.array([0, 1])))
-    assert set(found) == {"accuracy", "confidence", "nll", "ece", "selection"}
+    assert set(found) == {"accuracy", "confidence", "nll", "ece", "selection", "refinement"}
     assert np.isnan(list(found.values())).all()
 
 
@@ -219,6 +227,7 @@ def settings(csv_file, model_dir, **more):
     defaults = {
         "train": str(train),
         "model": str(model_dir),
+        "method": "manifold-smoothing",
         "epochs": 3,
         "batch_size": 8,
         "learning_rate": 1e-3,
@@ -393,3 +402,251 @@ def test_training_ends_with_the_epoch_in_which_it_diverges(csv_file, model_dir, 
     with pytest.raises(Diverged):
         train(config, out=tmp_path / "run", progress=lambda what, done, total: steps.append(done))
     assert max(steps) == 10  # of 30
+
+
+# the recipe: where training stops, and which epoch is kept
+
+
+def log_of(*values, criterion="eval_refinement"):
+    """As the Trainer keeps it: an entry with the loss of each epoch, and one of what dev says of it."""
+    log = [{criterion: values[0], "epoch": 0.0}]
+    for epoch, value in enumerate(values[1:], start=1):
+        log += [{"loss": 1.0, "epoch": float(epoch)}, {criterion: value, "epoch": float(epoch)}]
+    return log
+
+
+@pytest.mark.parametrize(
+    ("values", "patience", "stops"),
+    [
+        ((-3, -2, -1), 2, False),
+        ((-1, -2), 2, False),
+        ((-1, -2, -3), 2, True),  # the start was best
+        ((-3, -1, -2), 2, False),
+        ((-3, -1, -2, -1.5), 2, True),
+        ((-3, -1, -2, -0.5), 2, False),
+        ((-3, -1, -1), 1, True),  # no worse is no better
+        ((-1, -2, -3, -4, -5), 0, False),  # never
+        ((-1, -2, -3), 3, False),
+        ((-1,), 1, False),
+    ],
+)
+def test_training_stops_after_some_epochs_that_were_no_better(values, patience, stops, tmp_path):
+    stop, control = StopByItself("refinement", patience), TrainerControl()
+    state = TrainerState(log_history=log_of(*values), epoch=float(len(values) - 1))
+    stop.on_evaluate(None, state, control)
+    assert control.should_training_stop == stops
+    # and a checkpoint that was written then is where a resumed training ends
+    state.save_to_json(tmp_path / "trainer_state.json")
+    assert stop.epochs(9, tmp_path) == (len(values) - 1 if stops else 9)
+    assert stop.epochs(9, None) == 9
+
+
+def test_other_criteria_are_passed_over():
+    stop, control = StopByItself("selection", 1), TrainerControl()
+    stop.on_evaluate(None, TrainerState(log_history=log_of(-1, -2, -3)), control)
+    assert not control.should_training_stop
+
+
+def test_refinement_does_not_hold_against_an_epoch_what_a_temperature_mends():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 200)
+    logits = 2 * np.eye(3)[labels] + rng.normal(size=(200, 3))
+
+    def figures(scale):
+        return dev_metrics(EvalPrediction(predictions=scale * logits, label_ids=labels))
+
+    sure, right = figures(20), figures(2)
+    assert sure["nll"] > 1.5 * right["nll"]
+    assert sure["refinement"] == pytest.approx(right["refinement"], rel=1e-6)
+    assert -right["refinement"] <= right["nll"]
+    noisier = dev_metrics(EvalPrediction(predictions=logits + rng.normal(size=(200, 3)), label_ids=labels))
+    assert noisier["refinement"] < right["refinement"]
+
+
+# 153 training texts: 10 steps an epoch.
+RECIPE = {"method": "calibrant", "batch_size": 16, "max_length": 32, "calibrator": "temperature"}
+
+
+def recipe(csv_file, model_dir, **more):
+    texts = csv_file("texts.csv", noisy_corpus(192))
+    return RunConfig(**{"train": str(texts), "model": str(model_dir), **RECIPE, **more})
+
+
+def measured(run):
+    return [entry for entry in run.training.history if "eval_refinement" in entry]
+
+
+def make_worse(monkeypatch, *values):
+    """Dev says these of the start and the epochs, one after another, whatever the model."""
+    told = iter(values)
+    figures = {"accuracy": 0.5, "confidence": 0.5, "nll": 1.0, "ece": 0.0, "selection": 0.5}
+    monkeypatch.setattr("calibrant.training.dev_metrics", lambda _: figures | {"refinement": next(told)})
+
+
+def weights(folder):
+    return load_file(folder / "model.safetensors")
+
+
+def test_the_recipe_stops_by_itself_and_keeps_the_best_epoch(csv_file, model_dir, tmp_path, monkeypatch):
+    make_worse(monkeypatch, -3.0, -1.0, -2.0, -1.5, -0.1)
+    run = train(recipe(csv_file, model_dir, epochs=9), out=tmp_path / "run")
+    assert [entry["eval_refinement"] for entry in measured(run)] == [-3.0, -1.0, -2.0, -1.5]
+    assert [entry["epoch"] for entry in measured(run)] == [0, 1, 2, 3]
+    assert run.training.best_epoch == 1
+    assert run.training.steps == 30
+
+
+def test_without_patience_it_does_not_stop(csv_file, model_dir, tmp_path, monkeypatch):
+    make_worse(monkeypatch, -1.0, -2.0, -3.0, -4.0, -5.0)
+    run = train(recipe(csv_file, model_dir, epochs=4, patience=0), out=tmp_path / "run")
+    assert run.training.steps == 40
+
+
+def test_the_start_is_kept_where_it_is_best(csv_file, model_dir, tmp_path, monkeypatch):
+    """It is the linear probe, on an encoder as it came."""
+    make_worse(monkeypatch, -1.0, -2.0, -3.0, -0.5)
+    run = train(recipe(csv_file, model_dir, epochs=9, learning_rate=1e-2), out=tmp_path / "run")
+    assert (run.training.best_epoch, run.training.steps) == (0, 20)
+    probe = train(recipe(csv_file, model_dir, method="linear-probe"), out=tmp_path / "probe")
+    kept, started = weights(run.model_dir), weights(probe.model_dir)
+    assert kept.keys() == started.keys()
+    assert all(torch.equal(kept[name], started[name]) for name in kept)
+
+
+def test_what_is_kept_is_the_model_that_dev_found_best(csv_file, model_dir, tmp_path):
+    """As measured, without any pretence."""
+    config = recipe(csv_file, model_dir, epochs=4, learning_rate=3e-3, calibrator="none")
+    run = train(config, out=tmp_path / "run")
+    best = max(measured(run), key=lambda entry: entry["eval_refinement"])
+    assert run.training.best_epoch == best["epoch"]
+    classifier = load(run.path)
+    dev = load_splits(config).dev
+    found = dev_metrics(EvalPrediction(classifier.outputs(dev.texts).logits, classifier.class_ids(dev)))
+    assert found["refinement"] == pytest.approx(best["eval_refinement"], abs=1e-4)
+    assert found["accuracy"] == best["eval_accuracy"]
+
+
+def interrupted(config, out, at):
+    """Trained until the step after this one."""
+
+    def progress(what, done, total):
+        if what.startswith("train") and done == at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(config, out=out, progress=progress)
+
+
+@pytest.mark.parametrize("at", [5, 15, 25], ids=["before a checkpoint", "in epoch 2", "in epoch 3"])
+def test_resumed_it_stops_where_it_would_have(csv_file, model_dir, tmp_path, monkeypatch, at):
+    """The start is measured once: a second time would count as one more epoch that is no better."""
+    config, values = recipe(csv_file, model_dir, epochs=9), (-3.0, -1.0, -2.0, -1.5, -0.1)
+    make_worse(monkeypatch, *values)
+    whole = train(config, out=tmp_path / "whole")
+    make_worse(monkeypatch, *values)
+    interrupted(config, tmp_path / "run", at)
+    make_worse(monkeypatch, *(values if at == 5 else values[1 + at // 10 :]))
+    resumed = train(config, out=tmp_path / "run")
+    assert [entry["eval_refinement"] for entry in measured(resumed)] == [-3.0, -1.0, -2.0, -1.5]
+    assert (resumed.training.best_epoch, resumed.training.steps) == (1, 30)
+    assert resumed.record.files == whole.record.files
+
+
+def test_killed_after_it_had_stopped_it_trains_no_further(csv_file, model_dir, tmp_path, monkeypatch):
+    config, out = recipe(csv_file, model_dir, epochs=9), tmp_path / "run"
+
+    def killed(*args):
+        raise KeyboardInterrupt
+
+    make_worse(monkeypatch, -3.0, -1.0, -2.0, -1.5, -0.1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_finalize_training", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train(config, out=out)
+    assert {path.name for path in (out / "checkpoints").iterdir()} == {"checkpoint-10", "checkpoint-30"}
+    seen = []
+    resumed = train(config, out=out, progress=lambda what, done, total: seen.append(what))
+    assert not any(what.startswith("train") for what in seen)
+    assert (resumed.training.best_epoch, resumed.training.steps) == (1, 30)
+    make_worse(monkeypatch, -3.0, -1.0, -2.0, -1.5, -0.1)
+    assert resumed.record.files == train(config, out=tmp_path / "whole").record.files
+
+
+# the linear probe alone
+
+
+def test_a_linear_probe_trains_nothing(csv_file, model_dir, tmp_path, monkeypatch):
+    def must_not_train(*args, **kwargs):
+        raise AssertionError("the encoder stays frozen")
+
+    monkeypatch.setattr(CalibratedTrainer, "train", must_not_train)
+    config = recipe(csv_file, model_dir, method="linear-probe")
+    run = train(config, out=tmp_path / "run")
+    before, after = weights(model_dir), weights(run.model_dir)
+    encoder = {name for name in after if name.startswith("encoder.")}
+    assert after.keys() - encoder == {"classifier.weight", "classifier.bias"}
+    for name in encoder:
+        assert torch.equal(after[name], before[name.replace("encoder.", "bert.", 1)]), name
+    assert (run.training.steps, run.training.best_epoch) == (0, 0)
+    (entry,) = run.training.history
+    assert entry["epoch"] == 0
+    assert entry["eval_accuracy"] == run.training.dev_accuracy
+    assert entry["eval_nll"] > run.training.dev_nll  # which has the temperature
+    classifier, dev = load(run.path), load_splits(config).dev
+    p = classifier.prediction(dev)
+    assert (p.predicted == p.labels).mean() == run.training.dev_accuracy
+    assert run.training.dev_accuracy > 0.6  # a guess: 0.33
+    assert train(config, out=tmp_path / "run").record == run.record
+
+
+def test_the_same_seed_gives_the_same_probe(csv_file, model_dir, tmp_path):
+    first, again = (
+        train(recipe(csv_file, model_dir, method="linear-probe"), out=tmp_path / name) for name in "ab"
+    )
+    assert first.record.files == again.record.files
+
+
+def test_a_probe_of_an_encoder_that_has_learnt_nothing_is_refused(csv_file, model_dir, tmp_path):
+    config = recipe(csv_file, model_dir, method="linear-probe", model="textcnn")
+    with pytest.raises(UserError, match="needs a pretrained encoder, and textcnn has none"):
+        train(config, out=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("method", "pooling"),
+    [("linear-probe", "native"), *(("calibrant", each) for each in ("native", "declared", "first", "mean"))],
+)
+def test_every_pooling_can_be_trained(csv_file, model_dir, tmp_path, method, pooling):
+    config = recipe(csv_file, model_dir, method=method, pooling=pooling, epochs=1)
+    run = train(config, out=tmp_path / "run")
+    assert run.record.method.pooling == pooling
+    assert np.isfinite(load(run.path).predict_proba(["refund my card"])).all()
+    model = load(run.path).models[0]
+    if pooling == "native":
+        assert type(model).__name__ == "BertForSequenceClassification"
+    else:
+        assert model.config.pooling == {"declared": "first"}.get(pooling, pooling)
+
+
+def test_textcnn_by_the_recipe_starts_at_random(csv_file, model_dir, tmp_path):
+    config = recipe(csv_file, model_dir, model="textcnn", epochs=2, learning_rate=1e-3)
+    run = train(config, out=tmp_path / "run")
+    assert type(load(run.path).models[0]).__name__ == "TextCNNForSequenceClassification"
+    again = train(recipe(csv_file, model_dir, model=str(run.model_dir), epochs=1), out=tmp_path / "again")
+    assert type(load(again.path).models[0]).__name__ == "TextCNNForSequenceClassification"
+
+
+def test_an_ensemble_by_the_recipe(csv_file, model_dir, tmp_path):
+    config = recipe(
+        csv_file,
+        model_dir,
+        inference={"name": "ensemble", "members": 2},
+        calibrator="temperature+familiarity",
+        epochs=1,
+        learning_rate=1e-3,
+    )
+    run = train(config, out=tmp_path / "run")
+    (first, second) = load(run.path).predict(["refund my card", "violin sonnet"])
+    assert 0 < second.familiarity <= 1
+    assert load(run.path).predict(["refund my card"])[0].confidence == pytest.approx(first.confidence)
+    assert load(run.member(2)).run.record.method.start == "probe"

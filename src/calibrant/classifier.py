@@ -24,7 +24,6 @@ from calibrant.decide.sets import SetRule, fit_sets
 from calibrant.errors import UserError
 from calibrant.inference import Inference, SinglePass, inferences
 from calibrant.models import fast
-from calibrant.models.split import has_layers
 from calibrant.registry import pick
 from calibrant.runs import dev as kept
 from calibrant.runs import store
@@ -128,10 +127,15 @@ class Classifier:
         rule = self.rule if threshold is None else Rule(threshold)
         outputs = self.outputs(texts, rule.needs, progress)
         decisions = []
-        for row, answered in zip(outputs.probabilities, rule.answers(outputs), strict=True):
+        told = outputs.familiarity
+        familiarity = [None] * len(outputs) if told is None else told.tolist()
+        rows = zip(outputs.probabilities, familiarity, rule.answers(outputs), strict=True)
+        for row, pi, answered in rows:
             best = int(row.argmax())
             probabilities = dict(zip(self.label_names, map(float, row), strict=True))
-            decisions.append(Decision(self.label_names[best], float(row[best]), not answered, probabilities))
+            decisions.append(
+                Decision(self.label_names[best], float(row[best]), pi, not answered, probabilities)
+            )
         return decisions
 
     @cached_property
@@ -236,12 +240,7 @@ class Classifier:
 
     def usable_scores(self) -> list[str]:
         """The names of all scores that say something of this classifier."""
-        layered = all(has_layers(model) for model in self.models)
-        return [
-            name
-            for name, kind in scores().items()
-            if self._usable(kind) and (layered or "layers" not in kind.needs)
-        ]
+        return [name for name, kind in scores().items() if self._usable(kind)]
 
     def fitted_scores(self, names: Iterable[str], progress: Progress | None = None) -> dict[str, Score]:
         """Scores by name, ready to use: ``scores["knn"](classifier.outputs(texts, {"features"}))`` is (n,).

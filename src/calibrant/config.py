@@ -3,12 +3,13 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from calibrant.errors import UserError
+from calibrant.methods import DEFAULT
 from calibrant.registry import pick
 
 
@@ -16,7 +17,7 @@ class RunConfig(BaseModel):
     """Settings of one training run; on a CPU, equal settings, data, versions and threads give equal models.
 
     >>> RunConfig(dataset="20ng-15").method
-    'manifold-smoothing'
+    'calibrant'
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -37,10 +38,14 @@ class RunConfig(BaseModel):
 
     # The method, then what differs from it: for objective and inference a name, hyper-parameters or both, as
     # in {name: mc-dropout, passes: 20}; a name alone may be written as such.
-    method: str = "manifold-smoothing"
+    method: str = DEFAULT
     objective: dict[str, Any] = Field(default_factory=dict)
     inference: dict[str, Any] = Field(default_factory=dict)
     calibrator: str | None = None
+    start: Literal["probe", "random"] | None = None
+    pooling: Literal["native", "declared", "first", "mean", "first+mean"] | None = None
+    keep: Literal["refinement", "accuracy"] | None = None
+    patience: int | None = Field(None, ge=0)
 
     # training
     epochs: int = Field(8, ge=1)
@@ -102,8 +107,9 @@ class RunConfig(BaseModel):
     def fingerprint(self, **more: Any) -> str:
         """A hash of the settings and of whatever else determines the run."""
         settings = self.model_dump()
-        for later in ("inference", "calibrator"):  # runs from before these existed are found again
-            if not settings[later]:
+        # Runs from before these existed are found again.
+        for later in ("inference", "calibrator", "start", "pooling", "keep", "patience"):
+            if settings[later] in (None, {}):
                 del settings[later]
         canonical = json.dumps({**settings, **more}, sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]

@@ -1,12 +1,16 @@
-"""A method is a row of the paper's tables: a choice of objective, inference and calibrator.
+"""A method is a row of a table: a choice on each axis, and nothing more.
 
-Rows that share an objective share the trained model. Any other combination is the user's to make.
+Rows that share all but inference and calibrator share the trained model. Any other combination is the user's
+to make.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 NO_CALIBRATOR = "none"
 """How a user says that there should be none, where the method or a run has one."""
+
+TEMPERATURE_THEN_FAMILIARITY = "temperature+familiarity"
 
 
 @dataclass(frozen=True)
@@ -14,41 +18,66 @@ class Method:
     """One row."""
 
     name: str
-    objective: str
+    objective: str = "cross-entropy"
     inference: str = "single"
     calibrator: str | None = None
+    start: str = "random"  # of the head: "random", or the linear "probe"
+    frozen: bool = False  # whether the start is all: the encoder stays as it came
+    pooling: str = (
+        "native"  # what the head reads: "native" is the architecture's own head; see models/pooling
+    )
+    keep: str = "accuracy"  # which epoch: the best dev "accuracy", or "refinement", NLL after a temperature
+    patience: int = 0  # epochs without a better one after which training stops; 0: never
     cost: float | None = None  # of training, plain = 1, by benchmarks/costs.py; None: not measured
 
+
+_PROBE: dict[str, Any] = {
+    "start": "probe",
+    "pooling": "first+mean",
+    "keep": "refinement",
+    "calibrator": TEMPERATURE_THEN_FAMILIARITY,
+}
 
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("bert", "cross-entropy", cost=1.0),
-        Method("temperature-scaling", "cross-entropy", calibrator="temperature", cost=1.0),
-        Method("mc-dropout", "cross-entropy", inference="mc-dropout", cost=1.0),
+        Method("calibrant", patience=2, **_PROBE),
+        Method("linear-probe", frozen=True, **_PROBE),
+        Method("bert", cost=1.0),
+        Method("temperature-scaling", calibrator="temperature", cost=1.0),
+        Method("mc-dropout", inference="mc-dropout", cost=1.0),
         Method("label-smoothing", "label-smoothing", cost=1.0),
         Method("entropy-regularized", "entropy-regularized", cost=1.0),
         Method("vat", "vat", cost=2.9),
         Method("mixup", "mixup", cost=1.0),
         Method("manifold-mixup", "manifold-mixup", cost=1.2),
         Method("manifold-smoothing", "manifold-smoothing", cost=3.3),
-        Method("deep-ensemble", "cross-entropy", inference="ensemble", cost=5.0),
+        Method("deep-ensemble", inference="ensemble", cost=5.0),
         Method("mmce", "mmce", cost=1.0),
     )
 }
+DEFAULT = "calibrant"
+AXES = tuple(field.name for field in fields(Method) if field.name not in ("name", "cost"))
 
 
-def combination(objective: str, inference: str, calibrator: str | None) -> Method:
+def named(method: Method) -> Method:
     """The row that makes these choices; where there is none, one that is named after them.
 
-    >>> combination("cross-entropy", "single", "temperature").name
+    >>> named(Method("", calibrator="temperature")).name
     'temperature-scaling'
-    >>> combination("manifold-smoothing", "single", "temperature").name
+    >>> named(Method("", "manifold-smoothing", calibrator="temperature")).name
     'manifold-smoothing + temperature'
     """
-    for method in METHODS.values():
-        if (method.objective, method.inference, method.calibrator) == (objective, inference, calibrator):
-            return method
-    more = [inference if inference != "single" else None, calibrator]
-    name = " + ".join([objective, *(choice for choice in more if choice is not None)])
-    return Method(name, objective, inference, calibrator)
+    for row in METHODS.values():
+        if all(getattr(row, axis) == getattr(method, axis) for axis in AXES):
+            return row
+    beside = [
+        None if (value := getattr(method, axis)) == getattr(Method(""), axis) else _shown(axis, value)
+        for axis in AXES
+        if axis != "objective"
+    ]
+    return replace(method, name=" + ".join([method.objective, *filter(None, beside)]), cost=None)
+
+
+def _shown(axis: str, value: Any) -> str:
+    return str(value) if axis in ("inference", "calibrator") else f"{axis} {value}"

@@ -1,20 +1,22 @@
 """From settings to what they ask for: a row of ``methods.py``, with what the user named in its place."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from calibrant.calibrators import Calibrator, calibrators
+from calibrant.calibrators import Calibrator, new_calibrator
 from calibrant.config import RunConfig
 from calibrant.errors import UserError
 from calibrant.inference import Inference, inferences
-from calibrant.methods import METHODS, NO_CALIBRATOR, Method, combination
+from calibrant.methods import METHODS, NO_CALIBRATOR, Method, named
 from calibrant.objectives import Objective, objectives
 from calibrant.registry import pick
 
 T = TypeVar("T")
+OWN = ("start", "pooling", "keep", "patience")
+"""Axes that a setting of the same name changes."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,23 @@ def read_recipe(config: RunConfig) -> Recipe:
         if not isinstance(choice.get("name", ""), str):
             raise UserError(f"{axis}: expected a name, got {choice['name']!r}; see `calibrant list {axis}s`.")
     calibrator = row.calibrator if config.calibrator is None else config.calibrator
-    method = combination(
-        config.objective.get("name", row.objective),
-        config.inference.get("name", row.inference),
-        None if calibrator == NO_CALIBRATOR else calibrator,
+    own = {axis: value for axis in OWN if (value := getattr(config, axis)) is not None}
+    method = named(
+        replace(
+            row,
+            objective=config.objective.get("name", row.objective),
+            inference=config.inference.get("name", row.inference),
+            calibrator=None if calibrator == NO_CALIBRATOR else calibrator,
+            **own,
+        )
     )
+    if method.frozen and method.start != "probe":
+        raise UserError(f"--start {method.start}: an encoder that stays frozen needs the probe as its head.")
     return Recipe(
         method,
         make("objective", method.objective, objectives(), config.objective),
         make("inference", method.inference, inferences(), config.inference),
-        None if method.calibrator is None else pick("calibrator", method.calibrator, calibrators())(),
+        None if method.calibrator is None else new_calibrator(method.calibrator),
     )
 
 

@@ -45,7 +45,7 @@ def _entries_of(module: ModuleType, base: type) -> list[Any]:
             and issubclass(value, base)
             and not inspect.isabstract(value)
             and value.__module__ == module.__name__
-            and hasattr(value, "name")
+            and isinstance(getattr(value, "name", None), str)
         )
         or isinstance(value, base)
     ]

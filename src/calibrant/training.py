@@ -4,17 +4,27 @@ import math
 import random
 import time
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.special import softmax
 from torch import Tensor
-from transformers import EvalPrediction, PreTrainedModel, Trainer, TrainerCallback, TrainingArguments
+from transformers import (
+    EvalPrediction,
+    PreTrainedModel,
+    Trainer,
+    TrainerCallback,
+    TrainerState,
+    TrainingArguments,
+)
+from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import ExportableState
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from calibrant._system.device import work_seconds
+from calibrant.calibrators.temperature import refined_nll
 from calibrant.errors import UserError
 from calibrant.metrics.dev import dev_figures
 from calibrant.models import fast
@@ -23,19 +33,24 @@ from calibrant.models.split import SplitModel
 from calibrant.objectives import CrossEntropy, Objective
 from calibrant.types import Batch, Progress
 
+CRITERIA = {"accuracy": "selection", "refinement": "refinement"}
+"""Of ``dev_metrics``, by what a method calls the epoch to be kept."""
+
 
 def dev_metrics(prediction: EvalPrediction) -> dict[str, float]:
-    """The dev figures, and ``selection``, by which the best checkpoint is chosen.
+    """The dev figures, and two criteria by which the best checkpoint can be chosen, both higher where better.
 
     selection = (correct + 1 / (1 + NLL)) / n orders by accuracy and, where that ties, by lower NLL:
-    the second part is below the 1/n by which accuracies differ.
+    the second part is below the 1/n by which accuracies differ. refinement = −min_T NLL(softmax(z / T)): what
+    a temperature mends is not held against an epoch.
     """
     logits, labels = np.asarray(prediction.predictions, dtype=np.float64), np.asarray(prediction.label_ids)
     if not np.isfinite(logits).all():  # diverged, which is told where training ends
-        return dict.fromkeys(("accuracy", "confidence", "nll", "ece", "selection"), math.nan)
+        return dict.fromkeys(("accuracy", "confidence", "nll", "ece", *CRITERIA.values()), math.nan)
     figures = dev_figures(softmax(logits, axis=1), labels)
     correct, n = round(figures["accuracy"] * len(labels)), len(labels)
-    return {**figures, "selection": (correct + 1 / (1 + figures["nll"])) / n}
+    selection = (correct + 1 / (1 + figures["nll"])) / n
+    return {**figures, "selection": selection, "refinement": -refined_nll(logits, labels)}
 
 
 class CalibratedTrainer(Trainer):  # type: ignore[misc]
@@ -142,6 +157,32 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
             seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
             return EpochSeededSampler(sampler, seed)
         return sampler
+
+
+class StopByItself(TrainerCallback):  # type: ignore[misc]
+    """Ends training after some epochs that were no better than the best so far, the start included.
+
+    It looks at the log alone, which checkpoints hold, so that a resumed training stops where it would have.
+    """
+
+    def __init__(self, criterion: str, patience: int) -> None:
+        self.criterion, self.patience = f"eval_{criterion}", patience
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """After each epoch."""
+        if self._enough(state.log_history):
+            control.should_training_stop = True
+
+    def epochs(self, asked: int, checkpoint: Path | None) -> int:
+        """How many to train: as asked, or no more than the checkpoint has if training ended there."""
+        if checkpoint is None:
+            return asked
+        state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+        return round(state.epoch) if self._enough(state.log_history) else asked
+
+    def _enough(self, log: list[dict[str, float]]) -> bool:
+        seen = [entry[self.criterion] for entry in log if self.criterion in entry]
+        return bool(self.patience and seen) and len(seen) - 1 - int(np.argmax(seen)) >= self.patience
 
 
 class EpochSeededSampler(torch.utils.data.Sampler[int]):

@@ -22,7 +22,7 @@ Progress = Callable[[str, int, int], None]
 """Called with (what is being done, steps done, steps in all)."""
 
 Needs = frozenset[str]
-"""What somebody reads of ``Outputs`` beside the logits: "features", "layers", both or neither."""
+"""What somebody reads of ``Outputs`` beside the logits: some of "features", "middle" and "layers"."""
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -121,8 +121,10 @@ class Outputs:
 
     logits: NDArray[np.float64]  # (n, K); log p̄ where a prediction averages several passes
     features: NDArray[np.float32] | None = None  # (n, h) the mean of a text's last hidden states
+    middle: NDArray[np.float32] | None = None  # (n, h) the same after half of the layers
     layers: NDArray[np.float32] | None = None  # (n, L + 1, h) the same of the embeddings and of every layer
     calibrated: NDArray[np.floating] | None = None  # (n, K) what a calibrator makes of all this
+    familiarity: NDArray[np.floating] | None = None  # (n,) π in (0, 1], where the calibrator tells it
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -131,7 +133,14 @@ class Outputs:
         def part(whole: NDArray[Any] | None) -> Any:
             return None if whole is None else whole[index]
 
-        return Outputs(self.logits[index], part(self.features), part(self.layers), part(self.calibrated))
+        return Outputs(
+            self.logits[index],
+            part(self.features),
+            part(self.middle),
+            part(self.layers),
+            part(self.calibrated),
+            part(self.familiarity),
+        )
 
     @cached_property
     def probabilities(self) -> NDArray[np.floating]:
@@ -153,5 +162,6 @@ class Decision:
 
     label: str
     confidence: float
+    familiarity: float | None  # the share of familiar texts that are as strange; None: the run cannot tell
     abstain: bool  # True: "I don't know"; the label is then only the best guess
     probabilities: dict[str, float]

@@ -11,7 +11,18 @@ import pytest
 
 from support.tiny import UNFAMILIAR, corpus
 
-FAST = ("--max-length", 32, "--epochs", 3, "--batch-size", 16, "--learning-rate", 0.01)
+FAST = (
+    "--method",
+    "manifold-smoothing",
+    "--max-length",
+    32,
+    "--epochs",
+    3,
+    "--batch-size",
+    16,
+    "--learning-rate",
+    0.01,
+)
 
 
 @pytest.fixture

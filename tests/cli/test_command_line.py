@@ -49,7 +49,8 @@ def test_from_a_csv_to_answers(command, tickets, here, pipe):
     assert code == 0
     assert [answer["label"] for answer in answers] == ["billing", "shipping"]
     for answer in answers:
-        assert set(answer) == {"label", "confidence", "abstain", "probabilities"}
+        assert set(answer) == {"label", "confidence", "familiarity", "abstain", "probabilities"}
+        assert answer["familiarity"] is None  # this run has nothing that tells it
         assert answer["confidence"] == max(answer["probabilities"].values())
         assert sum(answer["probabilities"].values()) == pytest.approx(1)
         assert answer["abstain"] is False

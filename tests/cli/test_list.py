@@ -6,7 +6,7 @@ from calibrant.calibrators import calibrators
 from calibrant.cli.list import Kind
 from calibrant.data import datasets
 from calibrant.inference import inferences
-from calibrant.methods import METHODS
+from calibrant.methods import AXES, DEFAULT, METHODS
 from calibrant.metrics import metrics
 from calibrant.objectives import objectives
 from calibrant.objectives.solvers import solvers
@@ -50,9 +50,10 @@ def test_table_has_every_name(command, kind, monkeypatch):
 
 def test_methods(command):
     rows = {row["name"]: row for row in json.loads(command("list", "methods", "--json")[1])}
-    assert next(iter(rows)) == "bert"
-    assert set(rows["bert"]) == {"name", "objective", "inference", "calibrator", "cost", "citation"}
+    assert next(iter(rows)) == DEFAULT == "calibrant"
+    assert set(rows["bert"]) == {"name", *AXES, "cost", "citation"}
     for name, choices, author in (
+        ("calibrant", ("cross-entropy", "single", "temperature+familiarity"), "Guo"),
         ("bert", ("cross-entropy", "single", None), "Devlin"),
         ("temperature-scaling", ("cross-entropy", "single", "temperature"), "Guo"),
         ("mc-dropout", ("cross-entropy", "mc-dropout", None), "Gal"),

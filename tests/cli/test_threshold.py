@@ -196,7 +196,7 @@ def test_the_default_score(command, here):
     assert result["rule"]["score"] == "max-probability"
 
 
-@pytest.mark.parametrize("name", sorted(set(calibrators()) - {"temperature"}))
+@pytest.mark.parametrize("name", [name for name, kind in calibrators().items() if kind.learns_by_heart])
 def test_texts_that_the_calibrator_knows_by_heart_promise_nothing(command, here, csv_file, name):
     csv_file("fresh.csv", rows(300, seed=23))
     done(command, "calibrate", "run", "--dev", "dev.csv", "--calibrator", name)
@@ -333,7 +333,10 @@ def test_the_table_of_scores(command, here, monkeypatch):
 
 # A command and the sentence that it gets; an ellipsis stands for the rest of it.
 OOD = "--ood other.csv --ood-rate"
-LEARNING = ["knn", "layer-mahalanobis", "mean-mahalanobis", "mahalanobis", "relative-mahalanobis"]
+LEARNING = [
+    *("knn", "layer-mahalanobis", "mean-mahalanobis", "mahalanobis", "relative-mahalanobis"),
+    "two-layer-mahalanobis",
+]
 MISTAKES = {
     "threshold run": "Give either --risk, as in --risk 0.02, or --remove.",
     "threshold run --risk 0.1 --remove": "Give either --risk, as in --risk 0.02, or --remove.",

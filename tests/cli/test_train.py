@@ -4,6 +4,8 @@ import json
 import re
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from calibrant.cli.train import _advice
 from calibrant.training import CalibratedTrainer
@@ -121,7 +123,7 @@ def test_interrupted(command, tickets, monkeypatch):
     assert (code, err) == (130, told)
 
 
-GOOD = "train --train good.csv --model model --epochs 1"
+GOOD = "train --train good.csv --model model --epochs 1 --method manifold-smoothing"
 # A command and the sentence that it gets; an ellipsis stands for the rest of it.
 MISTAKES = cases(
     """
@@ -173,7 +175,7 @@ The train split of banking77 could not be had (CALIBRANT_DATA is not set; the hu
 
 # settings
 $ GOOD --method manifold-smothing
-Unknown method 'manifold-smothing'; did you mean 'manifold-smoothing'? Known: bert, …
+Unknown method 'manifold-smothing'; did you mean 'manifold-smoothing'? Known: calibrant, …
 $ GOOD --set delta_off
 --set delta_off: expected name=value, as in --set delta_off=0.002.
 $ GOOD --set delta=1
@@ -206,6 +208,22 @@ $ GOOD --epochs 0
 --epochs: Input should be greater than or equal to 1, got 0.
 $ GOOD --learning-rate inf
 --learning-rate: Input should be a finite number, got inf.
+$ GOOD --start foo
+--start: Input should be 'probe' or 'random', got 'foo'.
+$ GOOD --pooling x
+--pooling: Input should be 'native', 'declared', 'first', 'mean' or 'first+mean', got 'x'.
+$ GOOD --keep loss
+--keep: Input should be 'refinement' or 'accuracy', got 'loss'.
+$ GOOD --patience -1
+--patience: Input should be greater than or equal to 0, got -1.
+$ GOOD --quick --method bert
+--quick is the method linear-probe, and --method says bert; leave one out.
+$ GOOD --method linear-probe --start random
+--start random: an encoder that stays frozen needs the probe as its head.
+$ GOOD --method linear-probe --model textcnn
+linear-probe needs a pretrained encoder, and textcnn has none; train another --model.
+$ GOOD --calibrator temperature+familiarty
+Unknown calibrator 'familiarty'; did you mean 'familiarity'? Known: …
 $ GOOD --seed -1
 --seed: Input should be greater than or equal to 0, got -1.
 $ GOOD --dataset 20ng
@@ -272,3 +290,119 @@ def test_training_that_diverges(command, tickets):
 def test_advice_where_confidence_and_accuracy_part(gap, advice):
     assert advice in _advice(gap)
     assert bool(_advice(gap)) == bool(advice)
+
+
+# the recipe, and the same in seconds
+
+
+@pytest.fixture
+def plain_tickets(tickets):
+    """The same texts, without a method."""
+    at = tickets.index("--method")
+    return tickets[:at] + tickets[at + 2 :]
+
+
+def told(out):
+    return [line.split(":")[0] for line in out.splitlines()]
+
+
+def record_of(here, run="run"):
+    return json.loads((here / run / "calibrant.json").read_text())
+
+
+def test_without_any_setting_it_is_the_recipe(command, plain_tickets, here):
+    code, out, _ = command(*plain_tickets, "--out", "run")
+    assert code == 0
+    epochs = [line for line in told(out) if line.startswith("epoch")]
+    assert epochs == [f"epoch {number}" for number in range(len(epochs))]  # the start is epoch 0
+    assert re.search(r"^epoch 0:  dev accuracy \d", out, re.MULTILINE)
+    assert re.search(
+        r"^calibrator: temperature\+familiarity \(temperature \S+, alpha 0.05\), fitted on 40 texts$",
+        out,
+        re.MULTILINE,
+    )
+    assert record_of(here)["method"] == {
+        "name": "calibrant",
+        "objective": "cross-entropy",
+        "inference": "single",
+        "calibrator": "temperature+familiarity",
+        "start": "probe",
+        "frozen": False,
+        "pooling": "first+mean",
+        "keep": "refinement",
+        "patience": 2,
+    }
+    code, out, _ = command("predict", "run", "--text", "refund my card", "--text", "violin sonnet glacier")
+    answers = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert all(0 < answer["familiarity"] <= 1 for answer in answers)
+    assert all(sum(answer["probabilities"].values()) == pytest.approx(1) for answer in answers)
+    assert command("evaluate", "run", "--test", "test.csv", "--ood", "other.csv", "--json")[0] == 0
+
+
+@pytest.mark.parametrize("options", [("--quick",), ("--quick", "--method", "linear-probe")], ids=str)
+def test_quick_trains_nothing(command, plain_tickets, here, model_dir, monkeypatch, options):
+    def train(*args, **kwargs):
+        raise AssertionError("there is nothing to train")
+
+    monkeypatch.setattr(CalibratedTrainer, "train", train)
+    code, out, _ = command(*plain_tickets, *options, "--out", "run")
+    assert code == 0
+    assert told(out) == ["160 texts, 40 for dev, 3 classes", "epoch 0", "calibrator", "run", "Next"]
+    assert "run: best epoch 0; on dev it says " in out
+    before, after = (
+        load_file(folder / "model.safetensors") for folder in (model_dir, here / "run" / "model")
+    )
+    encoder = [name for name in after if name.startswith("encoder.")]
+    assert len(encoder) > 30
+    assert all(torch.equal(after[name], before["bert." + name.removeprefix("encoder.")]) for name in encoder)
+    result = json.loads(command(*plain_tickets, *options, "--out", "run", "--json")[1])
+    assert (result["method"], result["steps"], result["best_epoch"]) == ("linear-probe", 0, 0)
+    evaluated = json.loads(command("evaluate", "run", "--test", "test.csv", "--json")[1])
+    assert evaluated["accuracy"] > 0.6  # a guess: 0.33
+
+
+def test_every_axis_can_be_named_alone(command, plain_tickets, here):
+    options = ("--start", "random", "--pooling", "mean", "--keep", "accuracy", "--patience", 0)
+    code, out, err = command(*plain_tickets, *options, "--calibrator", "none", "--epochs", 1, "--out", "run")
+    assert code == 0, err
+    assert told(out) == ["160 texts, 40 for dev, 3 classes", "epoch 1", "run", "Next"]
+    chosen = {"start": "random", "pooling": "mean", "keep": "accuracy", "patience": 0, "calibrator": None}
+    assert record_of(here)["method"] | chosen == record_of(here)["method"]
+    assert record_of(here)["method"]["name"] == "cross-entropy + pooling mean"
+
+
+def test_an_export_says_which_pooling_can_be_exported(command, plain_tickets, here):
+    assert command(*plain_tickets, "--quick", "--out", "run")[0] == 0
+    one_sentence(
+        command("export", "run", "plain"),
+        "PooledForSequenceClassification is an architecture of calibrant's own, unknown to plain "
+        "transformers, and cannot be exported; use its run with calibrant.load, or train with "
+        "--pooling native.",
+    )
+
+
+def test_what_a_file_says_of_another_method_is_not_meant(command, plain_tickets, here):
+    (here / "mine.yaml").write_text("method: calibrant\npooling: mean\npatience: 7\nmax_length: 16\n")
+    options = ("--config", "mine.yaml", "--epochs", 1)
+    assert command(*plain_tickets[:-8], *options, "--out", "own")[0] == 0
+    assert record_of(here, "own")["method"]["pooling"] == "mean"
+    assert record_of(here, "own")["method"]["patience"] == 7
+    assert command(*plain_tickets[:-8], *options, "--method", "bert", "--out", "other")[0] == 0
+    assert record_of(here, "other")["method"]["name"] == "bert"
+    assert record_of(here, "other")["method"]["pooling"] == "native"
+    assert record_of(here, "other")["config"]["max_length"] == 16
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_few_dev_texts_are_told_in_one_line(command, plain_tickets, csv_file, here):
+    csv_file("few.csv", corpus(10, seed=8), ("body", "queue"))
+    code, out, err = command(*plain_tickets, "--quick", "--dev", "few.csv", "--out", "run")
+    assert code == 0
+    sentence = (
+        "calibrant: warning: The calibrator 'familiarity' needs 20 dev texts or more, got 10; add texts. It "
+        "is left out of temperature+familiarity."
+    )
+    assert sentence in " ".join(err.split())
+    assert "calibrator: temperature (temperature " in out
+    assert record_of(here)["calibrator"]["name"] == "temperature"

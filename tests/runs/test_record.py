@@ -87,6 +87,15 @@ OLD = {  # as the version that wrote format 1 left it, of a run with a calibrato
     "scores": {"knn": "b608", "mahalanobis": "54fb"},
 }
 
+OF_THE_RECIPE = {  # what a record of before the recipe lacks, as it is then read
+    "method": {"start": "random", "frozen": False, "pooling": "native", "keep": "accuracy", "patience": 0},
+    "config": {"start": None, "pooling": None, "keep": None, "patience": None},
+}
+
+
+def with_the_recipe(old):
+    return copy.deepcopy(old) | {part: old[part] | more for part, more in OF_THE_RECIPE.items()}
+
 
 def write(folder, content):
     (folder / record.FILE).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
@@ -114,7 +123,7 @@ def test_a_record_of_format_1_is_read_and_written_back_as_format_2(tmp_path):
     assert found.training.history[0] == {"loss": 1.45, "epoch": 1.0, "step": 15}
     assert found.members == []
     found.write(tmp_path)
-    expected = copy.deepcopy(OLD) | {"format": 2, "members": []}
+    expected = with_the_recipe(OLD) | {"format": 2, "members": []}
     expected["calibrator"]["arrays"] = None
     assert written(tmp_path) == expected
     assert '"step": 15\n' in (tmp_path / record.FILE).read_text()  # and not 15.0
@@ -174,7 +183,7 @@ def test_another_format(tmp_path, number):
 
 # damage
 
-WHOLE = copy.deepcopy(OLD) | {"format": 2, "members": [{"model.safetensors": "ad02"}]}
+WHOLE = with_the_recipe(OLD) | {"format": 2, "members": [{"model.safetensors": "ad02"}]}
 WHOLE["calibrator"]["arrays"] = "9f86d081884c7d65"
 FREE = [  # what is in there belongs to an objective, an inference, a calibrator
     ("objective",),
@@ -187,6 +196,7 @@ OPTIONAL = [  # what may be missing
     *(("threshold",), ("versions",), ("machine",), ("created",), ("members",), ("scores",)),
     *(("calibrator", "arrays"), ("training", "work_seconds"), ("training", "dev_confidence")),
     *(("threshold", "promise", "ood_rate"), ("threshold", "learnt_on", "ood")),
+    *((part, name) for part, more in OF_THE_RECIPE.items() for name in more),
 ]
 MENDS = {
     "threshold": "write null for `threshold` there, and learn the rule again with `calibrant threshold`",
@@ -395,8 +405,7 @@ class ClassMeans(Calibrator):
 @pytest.fixture
 def fitted(monkeypatch):
     known = {**calibrators(), ClassMeans.name: ClassMeans}
-    for place in ("calibrant.calibrators.calibrators", "calibrant.runs.record.calibrators"):
-        monkeypatch.setattr(place, lambda: known)
+    monkeypatch.setattr("calibrant.calibrators.calibrators", lambda: known)
     z = np.random.default_rng(0).normal(size=(60, 3)) + np.repeat(np.eye(3), 20, axis=0)
     found = ClassMeans().fit(Outputs(z), np.repeat(np.arange(3), 20))
     assert not found.means.flags.c_contiguous

@@ -16,7 +16,7 @@ from calibrant.types import Outputs
 from support.tiny import UNFAMILIAR, corpus
 
 FITTED = [name for name, kind in scores().items() if issubclass(kind, FittedScore)]
-ALL = frozenset({"features", "layers"})
+ALL = frozenset({"features", "middle", "layers"})
 TEXTS = [text for text, _ in corpus(40, seed=5)]
 
 

@@ -13,7 +13,17 @@ from calibrant.runs.record import MethodRecord, ThresholdRecord, TrainingRecord
 from calibrant.types import Provenance, Texts
 
 CONFIG = RunConfig(train="a.csv")
-METHOD = {"name": "bert", "objective": "cross-entropy", "inference": "single", "calibrator": None}
+METHOD = {
+    "name": "bert",
+    "objective": "cross-entropy",
+    "inference": "single",
+    "calibrator": None,
+    "start": "random",
+    "frozen": False,
+    "pooling": "native",
+    "keep": "accuracy",
+    "patience": 0,
+}
 TRAINING = TrainingRecord(
     steps=3,
     seconds=1.5,

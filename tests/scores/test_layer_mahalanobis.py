@@ -1,12 +1,13 @@
 """Scores of inner layers: Mahalanobis distances of other features, and of a real model's."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 import calibrant
 from calibrant.classifier import outputs_of
-from calibrant.errors import UserError
 from calibrant.inference import DeepEnsemble, SinglePass
 from calibrant.models import fast
 from calibrant.scores import LayerMahalanobis, Mahalanobis, MeanMahalanobis, scores
@@ -14,7 +15,7 @@ from calibrant.types import Outputs
 from support.encoders import tiny
 from support.made_runs import make_run
 
-LAYERS = frozenset({"layers"})
+LAYERS = frozenset({"middle", "layers"})
 
 
 def said(n, seed, layers=7):
@@ -23,7 +24,8 @@ def said(n, seed, layers=7):
     means = np.random.default_rng(99).normal(size=(3, layers, 6))
     y = np.arange(n) % 3
     inner = means[y] + rng.normal(size=(n, layers, 6)) * np.linspace(0.2, 2, layers)[:, None]
-    return Outputs(rng.normal(size=(n, 3)), None, inner.astype(np.float32)), y
+    inner = inner.astype(np.float32)
+    return Outputs(rng.normal(size=(n, 3)), middle=inner[:, layers // 2], layers=inner), y
 
 
 def of_features(train, y, test):
@@ -54,7 +56,7 @@ def test_the_last_layer_has_no_part_in_it(kind):
     """Features may be there or not."""
     (train, y), (test, _) = said(90, 0), said(20, 1)
     rng = np.random.default_rng(2)
-    others = [Outputs(o.logits, rng.normal(size=(len(o), 5)), o.layers) for o in (train, test)]
+    others = [replace(o, features=rng.normal(size=(len(o), 5))) for o in (train, test)]
     np.testing.assert_array_equal(kind().fit(train, y)(test), kind().fit(others[0], y)(others[1]))
 
 
@@ -96,23 +98,18 @@ def test_of_an_ensemble():
         torch.nn.init.normal_(weight, std=0.1)
     ensemble = outputs_of(DeepEnsemble(members=2), models, rows(80, seed=0), 0, LAYERS)
     assert ensemble.layers.shape == (80, 3, 64)
+    np.testing.assert_array_equal(ensemble.middle, ensemble.layers[:, 1])
     assert LayerMahalanobis().fit(ensemble, np.arange(80) % 3)(ensemble).shape == (80,)
 
 
-def test_a_textcnn_is_refused_in_one_sentence():
-    with pytest.raises(UserError) as refused:
-        outputs_of(SinglePass(), [tiny("textcnn").eval()], rows(2, seed=0), 0, LayerMahalanobis.needs)
-    assert str(refused.value) == (
-        "TextCNNForSequenceClassification has no inner layers; take a score that reads the last one."
-    )
+def test_a_textcnn_has_its_last_hidden_states_only():
+    """They stand for all of its layers, so that scores of inner ones can be had of it, too."""
+    needs = LAYERS | {"features"}
+    said_of_it = outputs_of(SinglePass(), [tiny("textcnn").eval()], rows(9, seed=0), 0, needs)
+    np.testing.assert_array_equal(said_of_it.middle, said_of_it.features)
+    np.testing.assert_array_equal(said_of_it.layers, said_of_it.features[:, None])
 
 
-def test_of_all_scores_a_textcnn_is_asked_for_those_that_it_can_give(tmp_path):
-    usable = {
-        family: calibrant.load(make_run(tmp_path / family, family)).usable_scores()
-        for family in ("bert", "textcnn")
-    }
-    inner = [name for name, kind in scores().items() if "layers" in kind.needs]
-    assert inner == ["layer-mahalanobis", "mean-mahalanobis"]
-    assert usable["bert"] == [*scores()]
-    assert usable["textcnn"] == [name for name in scores() if name not in inner]
+@pytest.mark.parametrize("family", ["bert", "textcnn"])
+def test_every_score_can_be_had_of_every_model(tmp_path, family):
+    assert calibrant.load(make_run(tmp_path, family)).usable_scores() == [*scores()]

@@ -4,6 +4,8 @@ import pytest
 
 from calibrant.data.catalog.smoke import GeneratedSource
 from calibrant.errors import UserError
+from calibrant.methods import METHODS
+from calibrant.recipe import read_recipe
 from calibrant.study.plan import ABLATION, PAPER_METHODS, plan, request, training, waves
 from calibrant.study.presets import PARAMETERS, PRESETS
 
@@ -41,7 +43,7 @@ def test_what_is_left_out_is_the_presets():
             {"preset": "smoke", "search_dataset": "smok"},
             "Unknown dataset of the preset smoke 'smok'; did you mean 'smoke'? Known: smoke.",
         ),
-        ({"methods": ["brt"]}, "Unknown method 'brt'; did you mean 'bert'? Known: bert, "),
+        ({"methods": ["brt"]}, "Unknown method 'brt'; did you mean 'bert'? Known: calibrant, "),
         ({"parts": ["mian"]}, "Unknown part 'mian'; did you mean 'main'? Known: main, search, "),
         ({"seeds": [0, -1]}, "--seeds: a seed lies between 0 and 2³² − 1, got -1."),
         ({"seeds": [2**32]}, "--seeds: a seed lies between 0 and 2³² − 1, got 4294967296."),
@@ -143,3 +145,18 @@ def test_planning_reads_no_test_texts(monkeypatch):
     preset = replace(PRESETS["smoke"], settings={**PRESETS["smoke"].settings, "max_train_samples": 90})
     monkeypatch.setitem(PRESETS, "smoke", preset)
     assert cells_of("bert", seeds=[0])[0].trainings[0].steps == 3 * 3  # 72 texts, 32 a step, 3 epochs
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_training_of_every_row_can_be_read(method):
+    """Its config names a row, and makes the row's choices but for inference and calibrator."""
+    config = training(PRESETS["smoke"], PRESETS["smoke"].datasets[0], method, {}, seed=0).config
+    row, made = METHODS[method], read_recipe(config).method
+    assert config.method in METHODS
+    assert (made.objective, made.start, made.frozen, made.pooling) == (
+        row.objective,
+        row.start,
+        row.frozen,
+        row.pooling,
+    )
+    assert (made.inference, made.calibrator) == ("single", None)

@@ -50,7 +50,7 @@ class CoolerFarAway(Calibrator):
 def one_more(monkeypatch):
     """As a file in calibrators/ would add it."""
     known = {**calibrators(), CoolerFarAway.name: CoolerFarAway}
-    for place in ("calibrators", "runs.record", "recipe", "decide.advice"):
+    for place in ("calibrators", "decide.advice"):
         monkeypatch.setattr(f"calibrant.{place}.calibrators", lambda: known)
 
 

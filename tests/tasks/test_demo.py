@@ -1,4 +1,4 @@
-"""The demo's story on a small stand-in for its data: 15 familiar groups, 5 unfamiliar."""
+"""The demo's story on a small stand-in for its data: 15 familiar groups, 5 near ones, and far newswire."""
 
 import json
 
@@ -24,39 +24,46 @@ def small(tmp_path, monkeypatch, model_dir):
         for i, group in enumerate(_OTHER_5):
             rows += [f"{UNFAMILIAR[i]} {FILLER[j]} {split},{group}" for j in range(copies)]
         (folder / f"{split}.csv").write_text("\n".join(rows))
+    wire = tmp_path / "data" / "reuters-r8"
+    wire.mkdir()
+    for split in ("train", "test"):
+        rows = [f"{UNFAMILIAR[i % 8]} {UNFAMILIAR[i % 7]} {split},earn" for i in range(20)]
+        (wire / f"{split}.csv").write_text("\n".join(["text,label", *rows]))
     monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path / "data"))
-    settings = {
-        "dataset": "20ng-15",
-        "source": "files",
-        "model": str(model_dir),
-        "epochs": 2,
-        "batch_size": 16,
-    }
-    monkeypatch.setattr(story, "SETTINGS", settings)
+    monkeypatch.setattr(story, "SETTINGS", {"dataset": "20ng-15", "source": "files", "model": str(model_dir)})
+    monkeypatch.setattr(story, "PAPER", {"epochs": 5, "batch_size": 8, "learning_rate": 1e-2})
     return tmp_path / "demo"
+
+
+COLUMNS = ["bert", "manifold-smoothing", "manifold-smoothing + temperature", "calibrant"]
 
 
 def test_the_demo_trains_measures_and_reports(small, monkeypatch, command):
     summary = demo(small)
     assert json.loads((small / "summary.json").read_text()) == summary
-    assert list(summary["metrics"]) == ["bert", "manifold-smoothing"]
+    assert list(summary["metrics"]) == COLUMNS
     for metrics in summary["metrics"].values():
         assert metrics["n_test"] == 45
         assert metrics["n_ood"] == 15
         assert 0 <= metrics["ood"]["nbaucc_0.5"] <= 1
+        assert 0 <= metrics["far"]["nbaucc_0.5"] <= 1
+        assert 0 < metrics["far"]["mean_confidence"] <= 1
+    plain, scaled = (summary["metrics"][name] for name in COLUMNS[1:3])
+    assert plain["accuracy"] == scaled["accuracy"]
+    assert plain["nll"] != scaled["nll"]
     kinds = [example["kind"] for example in summary["examples"]]
-    assert kinds.count("unfamiliar") == 3
-    assert {"right", "wrong"} >= set(kinds) - {"unfamiliar"}
+    assert (kinds.count("near"), kinds.count("far")) == (2, 2)
+    assert {"right", "wrong"} >= set(kinds) - {"near", "far"}
     for example in summary["examples"]:
-        assert set(example["answers"]) == {"bert", "manifold-smoothing"}
-        if example["kind"] != "unfamiliar":
+        assert list(example["answers"]) == COLUMNS
+        if example["kind"] in ("right", "wrong"):
             right = example["answers"]["bert"]["label"] == example["truth"]
             assert right == (example["kind"] == "right")
         else:
-            assert example["truth"] in _OTHER_5
+            assert example["truth"] in (_OTHER_5 if example["kind"] == "near" else ["earn"])
     page = (small / "report.html").read_text()
     assert "manifold-smoothing" in page
-    assert page.count("<svg") == 4  # a reliability diagram and a histogram for each
+    assert page.count("<svg") == 8  # a reliability diagram and a histogram for each
 
     def nothing_is_trained(*args):
         raise AssertionError("the second run trained again")
@@ -65,7 +72,7 @@ def test_the_demo_trains_measures_and_reports(small, monkeypatch, command):
     assert demo(small) == summary
     code, out, _ = command("demo", "--out", str(small))
     assert code == 0
-    for word in ("accuracy", "ECE", "NBAUCC", "unfamiliar", "report.html", "summary.json"):
+    for word in ("accuracy", "ECE", "NBAUCC", "near", "far", "report.html", "summary.json"):
         assert word in out
     accuracy = next(line for line in out.splitlines() if line.strip().startswith("accuracy"))
     for metrics in summary["metrics"].values():

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant.calibrators.base import Calibrator, calibrated
+from calibrant.calibrators.chain import Chain
+from calibrant.calibrators.familiarity import Familiarity
 from calibrant.calibrators.histogram_binning import HistogramBinning
 from calibrant.calibrators.isotonic import Isotonic
 from calibrant.calibrators.matrix_scaling import MatrixScaling
@@ -14,6 +16,8 @@ from calibrant.registry import discover, pick
 
 __all__ = [
     "Calibrator",
+    "Chain",
+    "Familiarity",
     "HistogramBinning",
     "Isotonic",
     "MatrixScaling",
@@ -22,6 +26,7 @@ __all__ = [
     "calibrated",
     "calibrators",
     "from_state",
+    "new_calibrator",
 ]
 
 
@@ -30,9 +35,26 @@ def calibrators() -> Mapping[str, type[Calibrator]]:
     return discover("calibrant.calibrators", Calibrator)
 
 
+def new_calibrator(name: str) -> Calibrator:
+    """An unfitted one; ``a+b`` is b after a."""
+    parts = [pick("calibrator", part, calibrators())() for part in name.split("+")]
+    return parts[0] if len(parts) == 1 else Chain(tuple(parts))
+
+
 def from_state(state: dict[str, Any], arrays: Mapping[str, Any] | None = None) -> Calibrator:
     """The calibrator whose ``state()`` and ``arrays()`` these are."""
     try:
-        return pick("calibrator", state["name"], calibrators())(**state["parameters"], **arrays or {})
-    except (KeyError, TypeError) as error:
+        names, values = state["name"].split("+"), {**state["parameters"], **(arrays or {})}
+        if len(names) == 1:
+            return pick("calibrator", names[0], calibrators())(**values)
+        split = [(*name.split(".", 1), value) for name, value in values.items()]
+        return Chain(
+            tuple(
+                from_state(
+                    {"name": part, "parameters": {name: value for of, name, value in split if of == part}}
+                )
+                for part in names
+            )
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UserError(f"The calibrator's state is damaged ({error}); fit it again.") from error

@@ -66,14 +66,13 @@ class Calibrator(ABC):
             )
         return fitted
 
+    def familiarity(self, outputs: Outputs) -> Floats | None:
+        """How many familiar texts are as strange, (n,) in (0, 1]; None from a calibrator that cannot tell."""
+        return None
+
     def probabilities(self, outputs: Outputs) -> Floats:
         """Calibrated probabilities, (n, K)."""
-        if any(value is None for value in self._values().values()):
-            raise UserError(
-                f"The calibrator {self.name!r} has not been fitted; call fit(outputs, labels) with those of "
-                "the dev texts first."
-            )
-        outputs.check(self.needs, f"The calibrator {self.name!r}")
+        self._check_ready(outputs)
         return self._probabilities(replace(outputs, logits=_check_logits(outputs.logits)))
 
     def state(self) -> dict[str, Any]:
@@ -88,8 +87,20 @@ class Calibrator(ABC):
     def summary(self) -> str:
         """Its name and those parameters that are one number."""
         values = self._values()
-        numbers = [f"{name} {value:.4g}" for name, value in values.items() if isinstance(value, int | float)]
+        numbers = [
+            f"{name.split('.')[-1]} {value:.4g}"
+            for name, value in values.items()
+            if isinstance(value, int | float)
+        ]
         return f"{self.name} ({', '.join(numbers)})" if numbers else self.name
+
+    def _check_ready(self, outputs: Outputs) -> None:
+        if any(value is None for value in self._values().values()):
+            raise UserError(
+                f"The calibrator {self.name!r} has not been fitted; call fit(outputs, labels) with those of "
+                "the dev texts first."
+            )
+        outputs.check(self.needs, f"The calibrator {self.name!r}")
 
     def _values(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
@@ -105,7 +116,13 @@ class Calibrator(ABC):
 
 def calibrated(outputs: Outputs, calibrator: Calibrator | None) -> Outputs:
     """The outputs with the calibrator's probabilities; with those of the softmax where there is none."""
-    return replace(outputs, calibrated=None if calibrator is None else calibrator.probabilities(outputs))
+    if calibrator is None:
+        return replace(outputs, calibrated=None, familiarity=None)
+    return replace(
+        outputs,
+        calibrated=calibrator.probabilities(outputs),
+        familiarity=calibrator.familiarity(outputs),
+    )
 
 
 def _check_logits(logits: ArrayLike) -> Floats:

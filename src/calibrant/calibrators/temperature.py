@@ -10,6 +10,7 @@ from scipy.special import softmax
 
 from calibrant.calibrators.base import Calibrator, Floats, Integers, Labelled
 from calibrant.calibrators.foldable import Foldable
+from calibrant.calibrators.likelihood import nll_and_gradient
 from calibrant.types import Outputs
 
 COLDEST, HOTTEST = 0.01, 100.0
@@ -17,15 +18,18 @@ COLDEST, HOTTEST = 0.01, 100.0
 
 @dataclass(frozen=True)
 class Temperature(Calibrator, Foldable):
-    """p = softmax(z / T), with the T in [0.01, 100] that minimises the NLL on dev.
+    """p = softmax(z / T), with the T in [0.01, 100] that minimises, on dev, the cross-entropy to the targets
 
-    NLL is convex in β = 1/T, so its slope
+        q_i = (1 − ε)·onehot(y_i) + ε/K,   ε = 1/(n + 2)
 
-        dNLL/dβ = 1/n · Σ_i Σ_k p_ik · (z_ik − z_i[y_i])
+    as if, of all n texts together, about one had a label drawn at random (Platt 1999 smooths so). Without it
+    a dev set in which no text is wrong asks for T → 0, and for certainty about everything; with many texts
+    it changes nothing that could be seen. The cross-entropy is convex in β = 1/T, so its slope
+
+        1/n · Σ_i Σ_k (p_ik − q_ik) · z_ik
 
     rises through 0 once at most, and a search for that point on log T cannot miss, run away or go negative.
-    The slope's sign stays exact where the NLL itself is flat to the last digit: if every text is right, no
-    term is positive. T does not change which class is largest, and so not the accuracy.
+    T does not change which class is largest, and so not the accuracy.
 
     scikit-learn has temperature scaling inside ``CalibratedClassifierCV``; it takes logits for
     probabilities if they happen to look like them, and says nothing when the optimum is out of reach.
@@ -39,18 +43,19 @@ class Temperature(Calibrator, Foldable):
 
     def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
         z = outputs.logits
-        above = z - z[np.arange(len(y)), y, None]  # z_ik − z_i[y_i]
+        epsilon = 1 / (len(z) + 2)
+        of_target = (1 - epsilon) * z[np.arange(len(y)), y] + epsilon * z.mean(axis=1)  # Σ_k q_ik·z_ik
+        above = z - of_target[:, None]
 
         def slope(log_t: float) -> float:
             return float((softmax(z / np.exp(log_t), axis=1) * above).sum(axis=1).mean())
 
         low, high = np.log([COLDEST, HOTTEST])
-        if slope(low) <= 0:
-            return replace(
-                self, temperature=_at_bound(COLDEST, "surer is always better (is none classified wrong?)")
-            )
+        if slope(low) <= 0:  # its logits are so close together that even the coldest is not too sure
+            return replace(self, temperature=_at_bound(COLDEST, "surer is always better"))
         if slope(high) >= 0:
-            return replace(self, temperature=_at_bound(HOTTEST, "the model is no better than a guess"))
+            why = "less sure is always better (is the model no better than a guess, or are its logits huge?)"
+            return replace(self, temperature=_at_bound(HOTTEST, why))
         return replace(self, temperature=float(np.exp(brentq(slope, low, high, xtol=1e-9))))
 
     def _probabilities(self, outputs: Outputs) -> Floats:
@@ -62,6 +67,15 @@ class Temperature(Calibrator, Foldable):
         """W / T and b / T."""
         assert self.temperature is not None
         return weight / self.temperature, bias / self.temperature
+
+
+def refined_nll(logits: Floats, labels: Integers) -> float:
+    """min_T NLL(softmax(z / T)): what no temperature can mend ("refinement", Berta et al. 2025)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a temperature at its bound, which nobody will use
+        fitted = Temperature().fit(Outputs(logits), labels)
+    assert fitted.temperature is not None
+    return nll_and_gradient(logits / fitted.temperature, labels)[0]
 
 
 def _at_bound(bound: float, why: str) -> float:

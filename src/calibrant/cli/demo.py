@@ -9,13 +9,13 @@ import typer
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Where the two runs, summary.json and report.html go.")] = Path(
+    out: Annotated[Path, typer.Option(help="Where the three runs, summary.json and report.html go.")] = Path(
         "runs/demo"
     ),
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     json_: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> None:
-    """Train a plain and a calibrated classifier on 20 Newsgroups and compare them, in minutes.
+    """Train plain, by the paper and by default on 20 Newsgroups, and compare them, in minutes.
 
     \b
     Example:  calibrant demo
@@ -34,7 +34,7 @@ def demo(
     typer.echo("\n".join(task.ABOUT) + "\n")
     typer.echo(plain_table(_rows(summary["metrics"])))
     typer.echo(
-        "\nTexts drawn at random: three that the first model gets right, three wrong, three unfamiliar.\n"
+        "\nTexts drawn at random: some that the first model gets right, some wrong, some near, some far.\n"
     )
     for example in summary["examples"]:
         typer.echo(f"{example['kind']}: {example['text'][:70]}…\n    {_answers(example)}")
@@ -42,14 +42,18 @@ def demo(
 
 
 def _rows(metrics: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
-    """The paper's columns, a row each, with a column for each method."""
+    """The figures, a row each, with a column for each method."""
     shown: dict[str, Callable[[dict[str, Any]], str]] = {
         "accuracy ↑": lambda m: f"{100 * m['accuracy']:.1f} %",
         "ECE ↓": lambda m: f"{100 * m['ece']:.1f} %",
         "NBAUCC₀.₅, finding its mistakes ↑": lambda m: f"{100 * m['misclassification']['nbaucc_0.5']:.1f}",
-        "NBAUCC₀.₅, finding unfamiliar text ↑": lambda m: f"{100 * m['ood']['nbaucc_0.5']:.1f}",
+        "NBAUCC₀.₅, finding near text ↑": lambda m: f"{100 * m['ood']['nbaucc_0.5']:.1f}",
+        "NBAUCC₀.₅, finding far text ↑": lambda m: f"{100 * m['far']['nbaucc_0.5']:.1f}",
+        "AUROC, near text ↑": lambda m: f"{100 * m['ood']['auroc']:.1f}",
+        "AUROC, far text ↑": lambda m: f"{100 * m['far']['auroc']:.1f}",
         "mean confidence, familiar text": lambda m: f"{100 * m['mean_confidence_test']:.1f} %",
-        "mean confidence, unfamiliar text ↓": lambda m: f"{100 * m['mean_confidence_ood']:.1f} %",
+        "mean confidence, near text ↓": lambda m: f"{100 * m['mean_confidence_ood']:.1f} %",
+        "mean confidence, far text ↓": lambda m: f"{100 * m['far']['mean_confidence']:.1f} %",
     }
     return [
         {"": title} | {name: show(measured) for name, measured in metrics.items()}

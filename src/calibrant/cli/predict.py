@@ -43,7 +43,7 @@ def predict(
         ),
     ] = None,
 ) -> None:
-    """Classify texts: one JSON object a line, with label, confidence, abstain and probabilities.
+    """Classify texts: one JSON object a line, with label, confidence, familiarity, abstain and probabilities.
 
     With --coverage also `set`: the labels that the text may have, the most probable first.
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from calibrant.errors import UserError
-from calibrant.methods import METHODS
+from calibrant.methods import AXES, DEFAULT, METHODS
 
 TRAINERS_OWN = frozenset({"loss", "grad_norm", "learning_rate", "epoch", "step"})
 """What transformers logs beside the terms of the objective."""
@@ -29,9 +29,7 @@ def train(
     max_train_samples: Annotated[
         int | None, typer.Option(help="Use only a stratified part of the training texts.")
     ] = None,
-    method: Annotated[
-        str | None, typer.Option(help=f"One of: {', '.join(METHODS)} [manifold-smoothing].")
-    ] = None,
+    method: Annotated[str | None, typer.Option(help=f"One of: {', '.join(METHODS)} [{DEFAULT}].")] = None,
     objective: Annotated[
         str | None, typer.Option(help="What training minimises [the method's]; see `calibrant list`.")
     ] = None,
@@ -40,6 +38,25 @@ def train(
     ] = None,
     calibrator: Annotated[
         str | None, typer.Option(help="Fitted on dev after training, or none [the method's].")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A linear probe of the frozen encoder: seconds, not minutes.")
+    ] = False,
+    start: Annotated[str | None, typer.Option(help="Of the head: probe or random [the method's].")] = None,
+    pooling: Annotated[
+        str | None,
+        typer.Option(
+            help="What the head reads: first, mean, first+mean, declared (by the encoder's files) or native "
+            "(the architecture's own head) [the method's]."
+        ),
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(help="The epoch that is best on dev in accuracy or refinement [the method's]."),
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(help="Epochs without a better one after which training stops, 0 never [the method's]."),
     ] = None,
     members: Annotated[int | None, typer.Option(help="Models of an ensemble [5].")] = None,
     passes: Annotated[int | None, typer.Option(help="Passes of MC dropout [10].")] = None,
@@ -79,6 +96,10 @@ def train(
     \b
     Example:  calibrant train --train tickets.csv --text-column body --label-column queue --out runs/tickets
     """
+    if quick:
+        if method not in (None, "linear-probe"):
+            raise UserError(f"--quick is the method linear-probe, and --method says {method}; leave one out.")
+        method = "linear-probe"
     given: dict[str, Any] = {
         "train": train,
         "dev": dev,
@@ -89,6 +110,10 @@ def train(
         "max_train_samples": max_train_samples,
         "method": method,
         "calibrator": calibrator,
+        "start": start,
+        "pooling": pooling,
+        "keep": keep,
+        "patience": patience,
         "model": model,
         "layers": layers,
         "max_length": max_length,
@@ -106,9 +131,7 @@ def train(
 
     settings = RunConfig.read(config) if config is not None else {}
     if method not in (None, settings.get("method")):  # what the file says of another method is not meant
-        settings = {
-            name: settings[name] for name in settings.keys() - {"objective", "inference", "calibrator"}
-        }
+        settings = {name: settings[name] for name in settings.keys() - set(AXES)}
     checked = RunConfig.build(**settings | _given(**given))
     checked = checked.model_copy(
         update={
@@ -133,6 +156,8 @@ def train(
         if "loss" in entry:
             typer.echo(f"epoch {entry['epoch']:.0f}: {terms}", nl=False)
         else:
+            if not entry["epoch"]:
+                typer.echo("epoch 0:", nl=False)
             typer.echo(f"  dev accuracy {entry['eval_accuracy']:.1%} nll {entry['eval_nll']:.3f}")
     if (fitted := made.calibrator()) is not None and (kept := made.record.calibrator) is not None:
         typer.echo(f"calibrator: {fitted.summary()}, fitted on {kept.fitted_on.n} texts")

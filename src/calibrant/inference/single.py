@@ -34,9 +34,13 @@ class SinglePass(Inference):
                 return {"logits": model(input_ids=input_ids, attention_mask=attention_mask).logits}
         split = SplitModel(model)
         x = split.embed(input_ids)
-        if "layers" not in needs:
+        if needs <= {"features"}:
             hidden, logits = split.encode_and_classify(x, attention_mask)
             return {"logits": logits, "features": split.features(hidden, attention_mask)}
         hidden, layers, logits = split.encode_layers_and_classify(x, attention_mask)
-        of_layers = torch.stack([split.features(layer, attention_mask) for layer in layers], dim=1)
-        return {"logits": logits, "features": split.features(hidden, attention_mask), "layers": of_layers}
+        found = {"logits": logits, "features": split.features(hidden, attention_mask)}
+        if "middle" in needs:
+            found["middle"] = split.features(layers[len(layers) // 2], attention_mask)
+        if "layers" in needs:
+            found["layers"] = torch.stack([split.features(each, attention_mask) for each in layers], dim=1)
+        return found

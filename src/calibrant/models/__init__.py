@@ -3,6 +3,6 @@
 Importing the package makes its own architectures known to the Auto classes of transformers.
 """
 
-from calibrant.models import t5, textcnn
+from calibrant.models import pooling, t5, textcnn
 
-__all__ = ["t5", "textcnn"]
+__all__ = ["pooling", "t5", "textcnn"]

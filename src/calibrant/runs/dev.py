@@ -55,7 +55,9 @@ def write(run: Run, answers: DevAnswers) -> None:
     # As float32, which is all that a model gives.
     tensors = {"logits": outputs.logits.astype(np.float32), "labels": answers.labels.astype(np.int64)}
     tensors |= {
-        name: np.ascontiguousarray(part) for name in ("features", "layers") if (part := getattr(outputs, name)) is not None
+        name: np.ascontiguousarray(part)
+        for name in ("features", "middle", "layers")
+        if (part := getattr(outputs, name)) is not None
     }
     about = {"model": _model(run), "texts": json.dumps(asdict(answers.texts), ensure_ascii=False)}
     write_bytes(run.path / FILE, save(tensors, metadata=about))

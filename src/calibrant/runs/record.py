@@ -1,4 +1,4 @@
-"""``calibrant.json``, typed and versioned. This file alone reads and writes it; other code sees attributes."""
+"""``calibrant.json``, typed and versioned. This file alone reads and writes it; others see attributes."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, ValidationError, model_validator
 
 from calibrant._system.atomic import write_json
-from calibrant.calibrators import calibrators
+from calibrant.calibrators import new_calibrator
 from calibrant.config import RunConfig
 from calibrant.errors import UserError
-from calibrant.registry import pick
 from calibrant.types import Provenance
 
 FORMAT = 2
@@ -32,12 +31,17 @@ class _Part(BaseModel):
 
 
 class MethodRecord(_Part):
-    """What the run was asked to be."""
+    """What the run was asked to be. The first runs had no other starts, poolings or rules."""
 
     name: str
     objective: str
     inference: str
     calibrator: str | None
+    start: str = "random"
+    frozen: bool = False
+    pooling: str = "native"
+    keep: str = "accuracy"
+    patience: int = 0
 
 
 class DataRecord(_Part):
@@ -60,8 +64,7 @@ class CalibratorRecord(_Part):
 
         Their confidence flatters, unless it has but one number, so they cannot stand for new text.
         """
-        kind = pick("calibrator", self.name, calibrators())
-        if self.fitted_on.fingerprint != texts.fingerprint or not kind.learns_by_heart:
+        if self.fitted_on.fingerprint != texts.fingerprint or not new_calibrator(self.name).learns_by_heart:
             return None
         return f"The calibrator {self.name!r} was fitted on these very texts ({texts.source})"
 

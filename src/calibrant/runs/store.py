@@ -32,10 +32,17 @@ from calibrant._system.atomic import write_bytes, write_json, write_text
 from calibrant.calibrators import Calibrator, from_state
 from calibrant.config import RunConfig
 from calibrant.errors import UserError
-from calibrant.methods import combination
+from calibrant.methods import Method, named
 from calibrant.runs import record as records
 from calibrant.runs.card import model_card
-from calibrant.runs.record import CalibratorRecord, DataRecord, MethodRecord, Record, ThresholdRecord, TrainingRecord
+from calibrant.runs.record import (
+    CalibratorRecord,
+    DataRecord,
+    MethodRecord,
+    Record,
+    ThresholdRecord,
+    TrainingRecord,
+)
 from calibrant.types import Provenance, Splits
 
 PACKAGES = ("calibrant", "torch", "transformers", "tokenizers", "numpy")
@@ -81,12 +88,8 @@ class Run:
     def name(self) -> str:
         """The method that it amounts to, with the calibrator that it has now."""
         calibrator = self.record.calibrator
-        method = combination(
-            self.record.objective["name"],
-            self.record.method.inference,
-            None if calibrator is None else calibrator.name,
-        )
-        return method.name
+        asked = self.record.method.model_dump()
+        return named(Method(**asked | {"calibrator": None if calibrator is None else calibrator.name})).name
 
     def member(self, number: int) -> Path:
         """The run directory of an ensemble's second, third, … member; the first is the run itself."""

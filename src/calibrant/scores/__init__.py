@@ -13,6 +13,7 @@ from calibrant.scores.margin import Margin
 from calibrant.scores.max_logit import MaxLogit
 from calibrant.scores.max_probability import MaxProbability
 from calibrant.scores.relative_mahalanobis import RelativeMahalanobis
+from calibrant.scores.two_layer_mahalanobis import TwoLayerMahalanobis
 
 __all__ = [
     "Energy",
@@ -27,6 +28,7 @@ __all__ = [
     "NearestNeighbours",
     "RelativeMahalanobis",
     "Score",
+    "TwoLayerMahalanobis",
     "scores",
 ]
 

@@ -12,7 +12,6 @@ from calibrant.types import Needs, Outputs
 @dataclass(frozen=True, eq=False)
 class _OfLayers(FittedScore):
     citation: ClassVar[str] = Mahalanobis.citation
-    needs: ClassVar[Needs] = frozenset({"layers"})
 
     means: Floats | None = None  # as in Mahalanobis
     w: Floats | None = None
@@ -25,23 +24,24 @@ class _OfLayers(FittedScore):
 
     @abstractmethod
     def _seen(self, outputs: Outputs) -> Outputs:
-        """The outputs with other features, made of (n, L + 1, h)."""
+        """The outputs with the features that are looked at."""
 
 
 class LayerMahalanobis(_OfLayers):
     """``mahalanobis`` of the features after the middle layer."""
 
     name: ClassVar[str] = "layer-mahalanobis"
+    needs: ClassVar[Needs] = frozenset({"middle"})
 
     def _seen(self, outputs: Outputs) -> Outputs:
-        assert outputs.layers is not None
-        return replace(outputs, features=outputs.layers[:, outputs.layers.shape[1] // 2])
+        return replace(outputs, features=outputs.middle)
 
 
 class MeanMahalanobis(_OfLayers):
     """``mahalanobis`` of the features' mean over all layers."""
 
     name: ClassVar[str] = "mean-mahalanobis"
+    needs: ClassVar[Needs] = frozenset({"layers"})
 
     def _seen(self, outputs: Outputs) -> Outputs:
         assert outputs.layers is not None

@@ -7,7 +7,7 @@ fingerprint of what determines it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from calibrant.calibrators import Calibrator
 from calibrant.config import RunConfig
 from calibrant.errors import UserError
 from calibrant.inference import Inference
-from calibrant.methods import METHODS, combination
+from calibrant.methods import METHODS, NO_CALIBRATOR, named
 from calibrant.objectives import objectives
 from calibrant.recipe import make, read_recipe
 from calibrant.registry import pick
@@ -167,7 +167,9 @@ def training(
     name = METHODS[method].objective
     objective = make("objective", name, objectives(), {**preset.objectives.get(name, {}), **settings})
     written_out = {"name": name, **asdict(objective)}  # type: ignore[call-overload]
-    row = combination(name, "single", None).name
+    row = named(replace(METHODS[method], inference="single", calibrator=None)).name
+    if row not in METHODS:  # that of the default, which no other row shares
+        row, more = method, {"calibrator": NO_CALIBRATOR, **more}
     config = preset.config(dataset, method=row, objective=written_out, seed=seed, **more)
     data = _data(preset.config(dataset).model_dump_json())
     steps = -(-data["train"]["n"] // config.batch_size) * config.epochs

@@ -25,6 +25,7 @@ from calibrant.inference.single import SinglePass
 from calibrant.models import fast
 from calibrant.models.last_linear import last_linear
 from calibrant.models.onnx import check_onnx_installed, write_onnx
+from calibrant.models.pooling import PooledConfig
 from calibrant.runs.card import model_card, use_in_words
 from calibrant.types import Progress
 
@@ -88,9 +89,10 @@ def check_target(folder: Path | str, onnx: bool) -> None:
 def check_plain(model: Any) -> None:
     """Refuse early, too, a model that could not be loaded without calibrant."""
     if not type(model).__module__.startswith("transformers."):
+        instead = "with --pooling native" if isinstance(model.config, PooledConfig) else "another --model"
         raise UserError(
             f"{type(model).__name__} is an architecture of calibrant's own, unknown to plain transformers, "
-            "and cannot be exported; use its run with calibrant.load, or train another --model."
+            f"and cannot be exported; use its run with calibrant.load, or train {instead}."
         )
 
 

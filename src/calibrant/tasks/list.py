@@ -15,7 +15,7 @@ def list_(kind: str) -> Rows:
 
 
 def _methods() -> Rows:
-    from calibrant.calibrators import calibrators
+    from calibrant.calibrators import new_calibrator
     from calibrant.inference import inferences
     from calibrant.methods import METHODS, Method
     from calibrant.objectives import objectives
@@ -23,7 +23,7 @@ def _methods() -> Rows:
     def citation(method: Method) -> str:
         """Of what it adds to plain fine-tuning."""
         if method.calibrator is not None:
-            return calibrators()[method.calibrator].citation
+            return new_calibrator(method.calibrator).citation
         if method.inference != "single":
             return inferences()[method.inference].citation
         return objectives()[method.objective].citation

@@ -5,17 +5,19 @@ import math
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from calibrant._system.device import has_bf16
+import numpy as np
+
+from calibrant._system.device import device, has_bf16
 from calibrant.calibrators import Calibrator, calibrated
 from calibrant.classifier import of_run
 from calibrant.config import RunConfig
 from calibrant.errors import Diverged, UserError
 from calibrant.inference.single import SinglePass
-from calibrant.methods import NO_CALIBRATOR, combination
+from calibrant.methods import AXES, NO_CALIBRATOR, named
 from calibrant.metrics.dev import dev_figures
 from calibrant.recipe import Recipe, read_recipe
 from calibrant.runs import store
@@ -23,6 +25,10 @@ from calibrant.runs.record import MethodRecord, TrainingRecord
 from calibrant.runs.store import Run
 from calibrant.runs.texts import load_splits
 from calibrant.types import Progress, Splits, Texts, silent
+
+if TYPE_CHECKING:
+    from calibrant.data.encode import EncodedTexts
+    from calibrant.training import Watch
 
 logger = logging.getLogger(__name__)
 KEPT_FIGURES = ("accuracy", "confidence", "nll")
@@ -39,8 +45,7 @@ def train(config: RunConfig, *, out: Path | str, progress: Progress = silent) ->
 
 
 def _fit(config: RunConfig, recipe: Recipe, splits: Splits, out: Path, progress: Progress, label: str) -> Run:
-    axes = ("name", "objective", "inference", "calibrator")
-    method = MethodRecord(**{axis: getattr(recipe.method, axis) for axis in axes})
+    method = MethodRecord(**{axis: getattr(recipe.method, axis) for axis in ("name", *AXES)})
     run = store.begin(out, config, splits, method, _settings(recipe.objective), _settings(recipe.inference))
     if run.complete:
         logger.info("%s is trained already", out)
@@ -52,7 +57,8 @@ def _fit(config: RunConfig, recipe: Recipe, splits: Splits, out: Path, progress:
         run.check_files()
     else:
         run = _train(run, config, recipe, splits, progress, labels[0])
-    alone = Recipe(combination(recipe.objective.name, "single", None), recipe.objective, SinglePass(), None)
+    single = named(replace(recipe.method, inference="single", calibrator=None))
+    alone = Recipe(single, recipe.objective, SinglePass(), None)
     trained = [
         _fit(other, alone, splits, run.member(number), progress, labels[number - 1])
         for number, other in enumerate(others, start=2)
@@ -115,13 +121,22 @@ def _train(
     from transformers import PrinterCallback, TrainingArguments, set_seed
 
     from calibrant.data.encode import Collate, EncodedTexts, encode
-    from calibrant.models.pretrained import load_classifier
-    from calibrant.training import CalibratedTrainer, Watch
+    from calibrant.models import fast
+    from calibrant.models.pretrained import TEXTCNN, load_classifier
+    from calibrant.models.probe import start_head
+    from calibrant.training import CRITERIA, CalibratedTrainer, StopByItself, Watch
 
     if config.bf16 and not has_bf16():
         raise UserError("--bf16 needs a GPU that has it, and there is none here; leave it out.")
+    method = recipe.method
+    if method.frozen and config.model == TEXTCNN:
+        raise UserError(
+            f"{method.name} needs a pretrained encoder, and {TEXTCNN} has none; train another --model."
+        )
     set_seed(config.seed)
-    model, tokenizer = load_classifier(config.model, splits.label_names, config.layers, splits.train.texts)
+    model, tokenizer = load_classifier(
+        config.model, splits.label_names, config.layers, splits.train.texts, method.pooling
+    )
     if config.gradient_checkpointing and not model.supports_gradient_checkpointing:
         raise UserError(f"--gradient-checkpointing: the model {config.model!r} cannot do it; leave it out.")
     recipe.inference.check(model)
@@ -131,12 +146,21 @@ def _train(
         rows = encode(tokenizer, part.texts, config.max_length)
         return EncodedTexts(rows, [class_of[label] for label in part.labels or ()])
 
-    watch = Watch(progress, label)
+    watch, criterion = Watch(progress, label), CRITERIA[method.keep]
+    train_set, dev_set = encoded(splits.train), encoded(splits.dev)
+    if method.start == "probe" and config.model != TEXTCNN:  # that one has learnt nothing before
+        fast.apply(model.to(device()).eval())
+        start_head(model, train_set.rows, np.asarray(train_set.labels), tokenizer.pad_token_id, progress)
+        fast.remove(model)
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    if method.frozen:
+        return run.keep(model, tokenizer, _measured_on_dev(model, tokenizer, dev_set, watch, criterion))
+    last, stop = run.last_checkpoint(), StopByItself(criterion, method.patience)
     trainer = CalibratedTrainer(
         model=model,
         args=TrainingArguments(
             output_dir=str(run.checkpoints),
-            num_train_epochs=config.epochs,
+            num_train_epochs=stop.epochs(config.epochs, last),
             per_device_train_batch_size=config.batch_size,
             per_device_eval_batch_size=2 * config.batch_size,
             gradient_accumulation_steps=config.gradient_accumulation_steps,
@@ -150,34 +174,38 @@ def _train(
             logging_strategy="epoch",
             save_total_limit=1,
             load_best_model_at_end=True,
-            metric_for_best_model="selection",
+            # The start counts as epoch 0; a checkpoint's log has it already.
+            eval_on_start=method.keep == "refinement" and last is None,
+            metric_for_best_model=criterion,
             greater_is_better=True,
             dataloader_pin_memory=False,
             disable_tqdm=True,
             report_to="none",
             seed=config.seed,
         ),
-        train_dataset=encoded(splits.train),
-        eval_dataset=encoded(splits.dev),
+        train_dataset=train_set,
+        eval_dataset=dev_set,
         data_collator=Collate(tokenizer.pad_token_id),
         processing_class=tokenizer,
         objective=recipe.objective,
-        callbacks=[watch],
+        callbacks=[watch, stop],
     )
     trainer.remove_callback(PrinterCallback)
-    last = run.last_checkpoint()
     if last is not None:
         logger.info("Resuming %s from %s", run.path, last.name)
     with _memory_told_in_one_sentence():
         trainer.train(resume_from_checkpoint=None if last is None else str(last))
-    history = [entry for entry in trainer.state.log_history if "eval_selection" in entry or "loss" in entry]
+    measured = f"eval_{criterion}"
+    history = [entry for entry in trainer.state.log_history if measured in entry or "loss" in entry]
     if not all(math.isfinite(value) for entry in history for value in entry.values()):
         shutil.rmtree(run.checkpoints)  # to resume from them would end the same way
         raise Diverged(
             f"Training diverged: with --learning-rate {config.learning_rate:g} the loss is no longer a "
             "number; take a lower one."
         )
-    best = max((e for e in history if "eval_selection" in e), key=lambda entry: entry["eval_selection"])
+    best = max((e for e in history if measured in e), key=lambda entry: entry[measured])
+    if best["epoch"] == 0:
+        model.load_state_dict(start)
     return run.keep(
         model,
         tokenizer,
@@ -188,6 +216,26 @@ def _train(
             **{f"dev_{name}": best[f"eval_{name}"] for name in KEPT_FIGURES},
             history=history,
         ),
+    )
+
+
+def _measured_on_dev(
+    model: Any, tokenizer: Any, dev: "EncodedTexts", watch: "Watch", criterion: str
+) -> TrainingRecord:
+    """Of a model that is not trained further."""
+    from transformers import EvalPrediction
+
+    from calibrant.classifier import outputs_of
+    from calibrant.training import dev_metrics
+
+    outputs = outputs_of(SinglePass(), [model.eval()], dev.rows, tokenizer.pad_token_id)
+    figures = dev_metrics(EvalPrediction(outputs.logits, np.asarray(dev.labels)))
+    return TrainingRecord(
+        steps=0,
+        **{name: round(seconds, 1) for name, seconds in watch.elapsed().items()},
+        best_epoch=0,
+        **{f"dev_{name}": figures[name] for name in KEPT_FIGURES},
+        history=[{"epoch": 0.0} | {f"eval_{name}": value for name, value in figures.items()}],
     )
 
 

@@ -71,7 +71,9 @@ class _LastLayer:
         layer: Any = self
         found = _FOUND.get(None)
         # Checkpointing runs layers again, after the pass.
-        if not (_ONLY.get() or found is not None) or (layer.training and layer.gradient_checkpointing):
+        asked = _ONLY.get() or found is not None
+        known = mask is None or mask.dtype == torch.bool  # not where somebody changed the attention since
+        if not asked or not known or (layer.training and layer.gradient_checkpointing):
             everything: Tensor = super().forward(hidden, mask, *rest, **named)  # type: ignore[misc]
             return everything
         first = first_token(layer, hidden, mask)

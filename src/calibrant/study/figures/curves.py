@@ -20,7 +20,9 @@ DASHES = ("-", "--", ":")
 OUR_OWN = "manifold-smoothing"
 STYLES: dict[str, dict[str, Any]] = {
     name: {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS)], "linewidth": 1.2}
-    for i, name in enumerate(METHODS)
+    for i, name in enumerate(
+        sorted(METHODS, key=lambda name: METHODS[name].start == "probe")
+    )  # the paper's first
 } | {OUR_OWN: {"color": GAP, "linestyle": "-", "linewidth": 2.4}}
 
 

@@ -1,0 +1,215 @@
+"""The default beside plain fine-tuning and manifold smoothing, and each of its parts taken away.
+
+    CALIBRANT_DATA=… python benchmarks/recipe.py --datasets banking77 yahoo-8 20ng-15 --seeds 0 1 2
+    CALIBRANT_DATA=… python benchmarks/recipe.py --table
+
+One JSON file for each dataset, variant and seed lies in results/recipe; one that is there is not made again.
+Near: classes
+that training never saw. Far: text from elsewhere. Runs with one thread, so that two can go side by side.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+from calibrant import RunConfig
+from calibrant._system.device import machine
+from calibrant.calibrators import calibrated, new_calibrator
+from calibrant.classifier import of_run
+from calibrant.data import datasets
+from calibrant.data.files import fingerprint
+from calibrant.data.splits import draw
+from calibrant.metrics.dev import dev_figures
+from calibrant.metrics.measure import measure
+from calibrant.runs import texts as run_texts
+from calibrant.tasks import train as task
+from calibrant.types import Prediction, Splits, Texts
+
+OUT = Path(__file__).parents[1] / "results" / "recipe"
+TRAIN, MOST = 2500, 2000  # a fifth of the first is dev; test, near and far texts at most
+SMOOTHING = {"method": "manifold-smoothing"}
+VARIANTS = {
+    "recipe": {},
+    "plain": {"method": "bert"},
+    "smoothing_delta_off=0.001": SMOOTHING,
+    "smoothing_delta_off=0.005": SMOOTHING | {"objective": {"delta_off": 0.005}},
+    "smoothing_delta_off=0.02": SMOOTHING | {"objective": {"delta_off": 0.02}},
+    "quick": {"method": "linear-probe"},
+    "without_pooling": {"pooling": "first"},
+    "without_probe": {"start": "random"},
+    "without_refinement": {"keep": "accuracy"},
+    "without_stopping": {"patience": 0},
+    "with_smoothing": {"objective": {"name": "manifold-smoothing"}},
+}
+ANSWERS = {"as it is": None, "T": "temperature", "T+F": "temperature+familiarity", "F": "familiarity"}
+
+
+def labelled(texts, labels, source):
+    return Texts(texts, labels, source, fingerprint(texts, labels))
+
+
+def split(name: str, seed: int) -> tuple[Splits, Texts, Texts, Texts]:
+    """Train and dev, drawn anew for each seed; test, near and far, always the same."""
+    known = datasets()
+    if name == "banking77":
+        whole, test = known[name].read("train"), known[name].read("test")
+        inside = set(sorted(set(whole.labels))[:50])
+        near = only(test, lambda label: label not in inside)
+        whole, test = (only(part, lambda label: label in inside) for part in (whole, test))
+        far = known["yahoo"].read("test")
+    else:
+        whole, test = known[name].read("train"), known[name].read("test")
+        near = known["20ng-5" if name == "20ng-15" else "yahoo-2"].read("test")
+        far = known["sst-2"].read("test")
+    order = list(range(len(whole)))
+    random.Random(seed).shuffle(order)
+    whole = labelled([whole.texts[i] for i in order], [whole.labels[i] for i in order], whole.source)
+    return (
+        run_texts.make_splits(name, whole, None, TRAIN),
+        *(draw(part, MOST, "MOST") for part in (test, near, far)),
+    )
+
+
+def only(texts, keep):
+    rows = [(text, label) for text, label in zip(texts.texts, texts.labels, strict=True) if keep(label)]
+    return labelled([text for text, _ in rows], [label for _, label in rows], texts.source)
+
+
+def run(name: str, variant: str, seed: int, epochs: int | None) -> dict:
+    splits, test, near, far = split(name, seed)
+    task.load_splits = lambda config: splits  # the texts are drawn here
+    settings = dict(VARIANTS[variant]) | ({} if epochs is None else {"epochs": epochs})
+    config = RunConfig(train="texts of the benchmark", seed=seed, **{"calibrator": "none"} | settings)
+    folder = Path(tempfile.mkdtemp(prefix="recipe-"))
+    try:
+        started = time.perf_counter()
+        made = task.train(config, out=folder / "run")
+        classifier = of_run(made)
+        labels = classifier.class_ids(splits.dev)
+        needs = frozenset({"features", "middle"})
+        on_dev = classifier.outputs(splits.dev.texts, needs)
+        fitted = {
+            how: None
+            if kind is None
+            else classifier.fit_calibrator(new_calibrator(kind), on_dev, labels, splits.train)
+            for how, kind in ANSWERS.items()
+        }
+        seconds = time.perf_counter() - started
+        said = {
+            part: classifier.outputs(texts.texts, needs)
+            for part, texts in (("test", test), ("near", near), ("far", far))
+        }
+    finally:
+        shutil.rmtree(folder)
+    found = {}
+    for how, calibrator in fitted.items():
+        p = {part: calibrated(outputs, calibrator).probabilities for part, outputs in said.items()}
+        familiar = Prediction(p["test"], classifier.class_ids(test))
+        found[how] = measure(familiar, Prediction(p["near"]))
+        found[how]["near"] = found[how].pop("ood")
+        found[how]["far"] = measure(familiar, Prediction(p["far"]))["ood"]
+        found[how]["dev"] = dev_figures(calibrated(on_dev, calibrator).probabilities, labels)
+    training = made.training
+    return {
+        "dataset": name,
+        "variant": variant,
+        "seed": seed,
+        "settings": config.model_dump(exclude_defaults=True),
+        "texts": {
+            "train": len(splits.train),
+            "dev": len(splits.dev),
+            "test": len(test),
+            "near": len(near),
+            "far": len(far),
+        },
+        "classes": len(splits.label_names),
+        "seconds": round(seconds, 1),
+        "best_epoch": training.best_epoch,
+        "epochs_run": max(entry["epoch"] for entry in training.history),
+        "history": training.history,
+        "figures": found,
+        "versions": {
+            package: version(package) for package in ("calibrant", "torch", "transformers", "scikit-learn")
+        },
+        "machine": machine(),
+    }
+
+
+SHOWN = {
+    "accuracy": lambda f: f["accuracy"],
+    "ECE": lambda f: f["ece"],
+    "mistakes": lambda f: f["misclassification"]["nbaucc_0.5"],
+    "near": lambda f: f["near"]["nbaucc_0.5"],
+    "near AUROC": lambda f: f["near"]["auroc"],
+    "far": lambda f: f["far"]["nbaucc_0.5"],
+    "far AUROC": lambda f: f["far"]["auroc"],
+}
+
+
+def table() -> None:
+    made = [json.loads(path.read_text()) for path in sorted(OUT.glob("*.json"))]
+    for name in dict.fromkeys(one["dataset"] for one in made):
+        print(f"\n{name}\n| variant | answers | seeds | {' | '.join(SHOWN)} | seconds | epoch kept |")
+        print("|---" * (len(SHOWN) + 5) + "|")
+        for variant in VARIANTS:
+            ones = [one for one in made if (one["dataset"], one["variant"]) == (name, variant)]
+            for how in ANSWERS if ones else ():
+                cells = [spread([100 * show(one["figures"][how]) for one in ones]) for show in SHOWN.values()]
+                kept = ", ".join(f"{one['best_epoch']:g} of {one['epochs_run']:g}" for one in ones)
+                seconds = spread([one["seconds"] for one in ones])
+                print(f"| {variant} | {how} | {len(ones)} | {' | '.join(cells)} | {seconds} | {kept} |")
+
+
+def spread(values: list[float]) -> str:
+    mean = statistics.fmean(values)
+    return f"{mean:.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--datasets", nargs="*", default=["banking77", "yahoo-8", "20ng-15"])
+    parser.add_argument("--variants", nargs="*", default=list(VARIANTS))
+    parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
+    parser.add_argument("--epochs", type=int, default=None)
+    parser.add_argument("--table", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.table:
+        return table()
+    torch.set_num_threads(1)
+    OUT.mkdir(parents=True, exist_ok=True)
+    for seed in arguments.seeds:
+        for name in arguments.datasets:
+            for variant in arguments.variants:
+                path = OUT / f"{name}_{variant}_seed={seed}.json"
+                if path.exists():
+                    continue
+                found = run(name, variant, seed, arguments.epochs)
+                path.write_text(json.dumps(found, indent=1) + "\n")
+                line = {
+                    how: {k: round(100 * show(f), 1) for k, show in SHOWN.items()}
+                    for how, f in found["figures"].items()
+                }
+                print(
+                    path.stem,
+                    found["seconds"],
+                    "s, epoch",
+                    found["best_epoch"],
+                    json.dumps(line["T+F"]),
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()

@@ -1,0 +1,73 @@
+"""Less confidence where a text is stranger than the texts that the model knows."""
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy.special import softmax
+
+from calibrant.calibrators.base import Calibrator, Floats, Integers, Labelled
+from calibrant.errors import UserError
+from calibrant.scores.two_layer_mahalanobis import TwoLayerMahalanobis
+from calibrant.types import Needs, Outputs
+
+
+@dataclass(frozen=True, eq=False)
+class Familiarity(Calibrator):
+    """p = a·q + (1 − a)/K, where q = softmax(z) and a(x) = min(1, π(x)/α).
+
+    s(x) is a distance of the text's features from those of the training texts. With s_1 … s_n those of dev,
+
+        π(x) = (1 + #{i : s_i ≥ s(x)}) / (n + 1)
+
+    is a conformal p-value: how many familiar texts are as strange. If x is exchangeable with the dev texts,
+    P(π(x) ≤ u) ≤ u, so that of familiar text a share of α loses some confidence, and unfamiliar text ends
+    near 1/K. The label never changes, and no unfamiliar text is needed to fit it.
+    """
+
+    name: ClassVar[str] = "familiarity"
+    citation: ClassVar[str] = "Bates et al. (2023), Testing for Outliers with Conformal p-values"
+    needs: ClassVar[Needs] = TwoLayerMahalanobis.needs
+    learns_by_heart: ClassVar[bool] = False  # a rank cannot
+
+    alpha: float = 0.05
+    means: Floats | None = None  # of the score, as ``scores/two_layer_mahalanobis`` has them
+    w: Floats | None = None
+    mean: Floats | None = None
+    w_all: Floats | None = None
+    inner_means: Floats | None = None
+    inner_w: Floats | None = None
+    weights: Floats | None = None
+    distances: Floats | None = None  # s_1 … s_n, sorted
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise UserError(f"`alpha` must lie between 0 and 1, both excluded, got {self.alpha}.")
+
+    def familiarity(self, outputs: Outputs) -> Floats:
+        """π(x), (n,) in (0, 1]."""
+        self._check_ready(outputs)
+        assert self.distances is not None
+        n = len(self.distances)
+        as_strange = n - np.searchsorted(self.distances, self._score()(outputs), side="left")
+        return np.asarray((1 + as_strange) / (n + 1))
+
+    def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
+        assert train is not None
+        if len(outputs) < 1 / self.alpha:  # no text could be told from the strangest of them
+            raise UserError(
+                f"The calibrator {self.name!r} needs {math.ceil(1 / self.alpha)} dev texts or more, got "
+                f"{len(outputs)}; add texts."
+            )
+        score = TwoLayerMahalanobis().fit(*train)
+        return replace(self, **score.arrays(), distances=np.sort(score(outputs)))
+
+    def _probabilities(self, outputs: Outputs) -> Floats:
+        a = np.minimum(1, self.familiarity(outputs) / self.alpha)[:, None]
+        q = softmax(outputs.logits, axis=1)
+        return np.asarray(a * q + (1 - a) / q.shape[1])
+
+    def _score(self) -> TwoLayerMahalanobis:
+        arrays = {field.name: getattr(self, field.name) for field in fields(TwoLayerMahalanobis)}
+        return TwoLayerMahalanobis(**arrays)

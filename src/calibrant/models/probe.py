@@ -1,0 +1,134 @@
+"""A linear probe: multinomial logistic regression on the frozen encoder's pooled features.
+
+    minimise  −Σ_i log softmax(W·f̂_i + b)[y_i] + 1/(2C) · ‖W‖²,   f̂ = (f − mean f) / sd f
+
+It is the head that fine-tuning starts from, since a random head distorts the features that it is trained on
+(LP-FT, Kumar et al. 2022), and by itself the method ``linear-probe``. C is chosen by cross-validation within
+the training texts.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from calibrant.calibrators.temperature import refined_nll
+from calibrant.data.encode import pad
+from calibrant.models.last_linear import last_linear
+from calibrant.types import Progress
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.integer]
+STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+FOLDS = 3
+BATCH_SIZE = 32
+ABSENT = -10.0
+"""The logit of a class of which there is no text, where the others' are about 0."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A head, logits = W·f + b."""
+
+    weight: Floats  # (K, h)
+    bias: Floats  # (K,)
+    strength: float  # C
+
+
+def start_head(
+    model: Any,
+    rows: Sequence[Sequence[int]],
+    labels: Integers,
+    padding: int,
+    progress: Progress | None = None,
+) -> Probe:
+    """Give the model, in evaluation mode, the probe of these tokenised texts as its last layer."""
+    sample = [part.to(model.device) for part in pad(rows[:2], padding)]
+    layer = last_linear(model, *sample)
+    features = head_inputs(model, layer, rows, padding, progress)
+    probe = fit_probe(features, labels, model.config.num_labels)
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(probe.weight))
+        if layer.bias is not None:
+            layer.bias.copy_(torch.from_numpy(probe.bias))
+    return probe
+
+
+@torch.inference_mode()
+def head_inputs(
+    model: Any,
+    layer: nn.Linear,
+    rows: Sequence[Sequence[int]],
+    padding: int,
+    progress: Progress | None = None,
+) -> NDArray[np.float32]:
+    """What the last layer reads of each text, (n, h)."""
+    found = np.empty((len(rows), layer.in_features), dtype=np.float32)
+    seen: list[Tensor] = []
+    hook = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    order = sorted(range(len(rows)), key=lambda i: len(rows[i]), reverse=True)
+    try:
+        for start in range(0, len(order), BATCH_SIZE):
+            chosen = order[start : start + BATCH_SIZE]
+            ids, mask = pad([rows[i] for i in chosen], padding)
+            model(input_ids=ids.to(model.device), attention_mask=mask.to(model.device))
+            found[chosen] = seen.pop().float().cpu().numpy()
+            if progress is not None:
+                progress("features", start + len(chosen), len(order))
+    finally:
+        hook.remove()
+    return found
+
+
+def fit_probe(features: NDArray[np.floating], labels: Integers, classes: int) -> Probe:
+    """The probe of features (n, h) with true classes (n,)."""
+    f = np.asarray(features, dtype=np.float64)
+    mean, scale = f.mean(axis=0), float(f.std()) or 1.0
+    f = (f - mean) / scale
+    strength = _cross_validated(f, labels, classes)
+    weight, bias = _solve(f, labels, classes, strength)
+    return Probe(weight / scale, bias - weight @ mean / scale, strength)
+
+
+def _solve(f: Floats, y: Integers, classes: int, strength: float) -> tuple[Floats, Floats]:
+    from sklearn.linear_model import LogisticRegression
+
+    present = np.unique(y)
+    weight, bias = np.zeros((classes, f.shape[1])), np.full(classes, ABSENT)
+    if len(present) == 1:
+        bias[present] = 0.0
+        return weight, bias
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of many classes with few texts, which are meant; of a last digit
+        fitted = LogisticRegression(C=strength, max_iter=500, tol=1e-3).fit(f, y)
+    w, b = fitted.coef_, fitted.intercept_
+    if len(present) == 2:  # scikit-learn keeps the difference of the two
+        w, b = np.concatenate([-w, w]) / 2, np.concatenate([-b, b]) / 2
+    weight[present], bias[present] = w, b
+    return weight, bias
+
+
+def _cross_validated(f: Floats, y: Integers, classes: int) -> float:
+    """The strength with the lowest NLL on texts left out, each after its own best temperature.
+
+    What a temperature mends is not held against a strength: one is fitted to the whole model in the end.
+    """
+    from sklearn.model_selection import KFold
+
+    if len(y) < 2 * FOLDS or np.bincount(y).max() == 1:  # a text left out would have no other of its class
+        return STRENGTHS[len(STRENGTHS) // 2]
+    folds = list(KFold(FOLDS, shuffle=True, random_state=0).split(f))
+
+    def left_out_loss(strength: float) -> float:
+        z = np.empty((len(y), classes))
+        for kept, left_out in folds:
+            w, b = _solve(f[kept], y[kept], classes, strength)
+            z[left_out] = f[left_out] @ w.T + b
+        return refined_nll(z, y)
+
+    return min(STRENGTHS, key=left_out_loss)
