@@ -150,7 +150,7 @@ def test_planning_reads_no_test_texts(monkeypatch):
 @pytest.mark.parametrize("method", METHODS)
 def test_the_training_of_every_row_can_be_read(method):
     """Its config names a row, and makes the row's choices but for inference and calibrator."""
-    config = training(PRESETS["smoke"], PRESETS["smoke"].datasets[0], method, {}, seed=0).config
+    config = training(PRESETS["smoke"], "smoke", method, {}, seed=0).config
     row, made = METHODS[method], read_recipe(config).method
     assert config.method in METHODS
     assert (made.objective, made.start, made.frozen, made.pooling) == (
