@@ -15,6 +15,7 @@ from calibrant.metrics.base import (
     check_confidence,
     check_flags,
 )
+from calibrant.metrics.ordering import count_passed
 
 Strategy = Literal["width", "mass"]
 
@@ -67,7 +68,7 @@ def assign_bins(
     else:
         raise UserError(f'strategy must be "width" or "mass", got {strategy!r}.')
     # side="left" makes the bins (lo, hi]; by the inner edges alone, confidence 0 falls into the first bin.
-    return edges, np.searchsorted(edges[1:-1], c, side="left")
+    return edges, count_passed(edges[1:-1], c, side="left")
 
 
 def reliability(

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from calibrant.errors import UserError
 from calibrant.metrics.base import Floats, Metric, check_detection
+from calibrant.metrics.ordering import count_passed
 
 
 def f1_curve(confidence: ArrayLike, positive: ArrayLike, thresholds: ArrayLike) -> Floats:
@@ -29,7 +30,7 @@ def f1_curve(confidence: ArrayLike, positive: ArrayLike, thresholds: ArrayLike) 
     # Compared in the confidence's own precision, else 0.9 in float32 would be below a threshold of 0.9.
     t, position = np.unique(np.asarray(thresholds, dtype=c.dtype), return_inverse=True)
     # Only the thresholds are sorted: a text is detected by those above the number t ≤ c that it passed.
-    passed = np.searchsorted(t, c, side="right")
+    passed = count_passed(t, c, side="right")
     detected = np.cumsum(np.bincount(passed, minlength=len(t)))[position]
     true_positives = np.cumsum(np.bincount(passed[flags], minlength=len(t)))[position]
     # Nothing detected and nothing to detect is 0/0; F1 is 0 there, as wherever TP is.
