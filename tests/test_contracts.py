@@ -158,8 +158,10 @@ def test_a_solver_gives_both_samples_and_the_cross_entropy(name, steps):
         for sample, delta in ((found.on, 1e-2), (found.off, 5e-2)):
             assert not sample.requires_grad
             assert torch.equal(sample[padding], x[padding])
-            moved = (sample - x).abs().flatten(1).amax(dim=1)
-            torch.testing.assert_close(moved, torch.full((4,), delta), rtol=1e-4, atol=0)
+            moved = (sample - x).abs().flatten(1).amax(dim=1) / delta
+            assert (moved > 0.9).all()
+            assert (moved < 1 + 1e-4).all()  # x′ lies in a ball
+        torch.testing.assert_close(moved, torch.ones(4), rtol=1e-4, atol=0)  # and x″ on a sphere
 
 
 @pytest.mark.parametrize("name", solvers())

@@ -273,14 +273,26 @@ train(RunConfig.model_validate_json(config), out=out, progress=progress)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kill_at", "seconds_between_checkpoints"),
-    [(15, 300.0), (15, 0.0), (4, 300.0)],
-    ids=["after an epoch's checkpoint", "after a checkpoint within an epoch", "before any checkpoint"],
+    ("kill_at", "seconds_between_checkpoints", "objective"),
+    [
+        (15, 300.0, {}),
+        (15, 0.0, {}),
+        (4, 300.0, {}),
+        (15, 0.0, {"name": "manifold-smoothing", "solver": "learned", "delta_off": 0.1}),
+    ],
+    ids=[
+        "after an epoch's checkpoint",
+        "after a checkpoint within an epoch",
+        "before any checkpoint",
+        "with a solver that learns",
+    ],
 )
 def test_a_killed_run_resumes_to_the_same_end(
-    csv_file, model_dir, tmp_path, kill_at, seconds_between_checkpoints
+    csv_file, model_dir, tmp_path, kill_at, seconds_between_checkpoints, objective
 ):
     config, test = settings(csv_file, model_dir)  # 77 training texts: 10 steps an epoch
+    if objective:
+        config = config.model_copy(update={"objective": objective})
     script = tmp_path / "killed.py"
     script.write_text(textwrap.dedent(KILLED))
     out = tmp_path / "killed"

@@ -87,6 +87,7 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
         self.split.verify()
         trainer_kwargs.setdefault("compute_metrics", dev_metrics)
         super().__init__(model, args, *trainer_args, **trainer_kwargs)
+        self.add_callback(Learnt(self.objective))
         if self.args.n_gpu > 1 or self.args.world_size > 1 or self.is_model_parallel:
             raise UserError(
                 "calibrant trains on one device, because the objectives run parts of the model; "
@@ -204,6 +205,22 @@ class EpochSeededSampler(torch.utils.data.Sampler[int]):
         seed = random.Random(f"{self.seed} {self.epoch}").getrandbits(32)
         self.sampler.generator = torch.Generator().manual_seed(seed)
         return iter(self.sampler)
+
+
+class Learnt(TrainerCallback, ExportableState):  # type: ignore[misc]
+    """Keeps in each checkpoint what the objective learns beside the model."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+
+    def state(self) -> dict[str, Any]:
+        """What the Trainer writes into each checkpoint."""
+        return {"args": {}, "attributes": self.objective.state()}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """At the start, or after a checkpoint was read."""
+        stored = state.stateful_callbacks.get(type(self).__name__, {"attributes": {}})
+        self.objective.resume(stored["attributes"] if state.global_step else {})
 
 
 class Watch(TrainerCallback, ExportableState):  # type: ignore[misc]

@@ -221,7 +221,7 @@ def test_loss_scaling_reaches_the_shared_pass():
         ({"delta_off": float("nan")}, "`delta_off` must not be negative, got nan."),
         ({"share": 0}, "`share` must lie in (0, 1], got 0."),
         ({"steps": 0}, "`steps` must be at least 1, got 0."),
-        ({"solver": "pdg"}, "Unknown solver 'pdg'; did you mean 'pgd'? Known: pgd, shared, yopo."),
+        ({"solver": "pdg"}, "Unknown solver 'pdg'; did you mean 'pgd'? Known: learned, pgd, shared, yopo."),
         ({"random_start_on": True}, "The solver 'shared' starts at x; take solver='pgd' for random starts."),
     ],
 )

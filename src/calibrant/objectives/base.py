@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -27,6 +27,14 @@ class Objective(ABC):
 
     name: ClassVar[str]
     citation: ClassVar[str]
+
+    def state(self) -> dict[str, Any]:
+        """What it has learnt beside the model, as JSON, so that a checkpoint can hold it."""
+        return {}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a ``state``; an empty one is the beginning of a training."""
+        assert not state, f"{self.name} learns nothing"
 
     @abstractmethod
     def loss(self, model: SplitModel, batch: Batch) -> Loss:

@@ -2,7 +2,8 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -26,7 +27,8 @@ class ManifoldSmoothing(Objective):
         R_off = −H(g∘f(x″))          no confidence off the manifold: calibration out-of-distribution
 
     A term whose weight is 0 costs nothing. ``solver`` says how x′ and x″ are found (``shared`` is the
-    cheaper, ``pgd`` the one printed in the paper, ``yopo`` the cheapest for several ``steps``);
+    cheaper, ``pgd`` the one printed in the paper, ``yopo`` the cheapest for several ``steps``, ``learned`` a
+    network that is trained along);
     ``random_start_on`` and ``random_start_off``, with ``pgd`` only, start the inner problem at a random
     point of the ball instead of at x.
 
@@ -60,8 +62,9 @@ class ManifoldSmoothing(Objective):
             raise UserError(f"`share` must lie in (0, 1], got {self.share}.")
         if self.steps < 1:
             raise UserError(f"`steps` must be at least 1, got {self.steps}.")
-        self._solver()
+        _ = self._solver
 
+    @cached_property
     def _solver(self) -> Solver:
         """A sample whose weight is 0 is not asked for."""
         return pick("solver", self.solver, solvers())(
@@ -72,6 +75,14 @@ class ManifoldSmoothing(Objective):
             random_start_off=self.random_start_off,
         )
 
+    def state(self) -> dict[str, Any]:
+        """The solver's."""
+        return self._solver.state()
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """The solver does."""
+        self._solver.resume(state)
+
     def loss(self, model: SplitModel, batch: Batch) -> Loss:
         """The three terms of one batch; a text's partner is another of its regularised texts."""
         n, m = len(batch), math.ceil(self.share * len(batch))
@@ -81,7 +92,7 @@ class ManifoldSmoothing(Objective):
             chosen, rest = batch[order[:m]], batch[order[m:]]
         mask = chosen.attention_mask
         partners = torch.randperm(m, device=batch.labels.device)
-        solution = self._solver().solve(model, chosen, partners)
+        solution = self._solver.solve(model, chosen, partners)
         passes = {"on": (solution.on, mask), "off": (solution.off, mask)}
         if rest is not None:
             passes["rest"] = (model.embed(rest.input_ids), rest.attention_mask)

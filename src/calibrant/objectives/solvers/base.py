@@ -5,13 +5,14 @@ gradient; each perturbed pass that follows costs F + B + W:
 
     pgd      generate F + B (on) + B (off), clean F+B+W         12 in all; a random start costs an F more
     shared   clean F+B+W, and B for the other direction          10 in all
+    learned  as shared, and F + B each in every fourth batch     11 in all
 
 Samples are generated with dropout off: with dropout on, the direction is noise.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -54,6 +55,14 @@ class Solver(ABC):
     @abstractmethod
     def solve(self, model: SplitModel, batch: Batch, partners: Tensor) -> Solution:
         """Both samples of one batch; text i has partner ``partners[i]``, (B,)."""
+
+    def state(self) -> dict[str, Any]:
+        """What it has learnt so far, as JSON, so that a checkpoint can hold it."""
+        return {}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a ``state``; an empty one is a beginning."""
+        assert not state, f"{self.name} learns nothing"
 
     def _on(
         self, model: SplitModel, mask: Tensor, x: Tensor, hidden: Tensor, partners: Tensor, delta: float
