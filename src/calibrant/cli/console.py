@@ -1,6 +1,7 @@
 """What the commands share on the terminal: a progress bar with the time left, and quiet libraries."""
 
 import logging
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,26 +9,28 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.logging import RichHandler
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as Bars
+from rich.text import Text
 
 from calibrant.types import Progress
+
+SECONDS = 30  # between two lines, where there is no terminal
 
 
 @contextmanager
 def working() -> Iterator[Progress]:
-    """A ``Progress`` drawn as bars on standard error, so that standard output stays clean for data."""
+    """A ``Progress`` on standard error, so that standard output stays clean for data.
+
+    On a terminal it is a bar for each piece of work; elsewhere, in a log file say, a line every half minute.
+    """
     console = Console(stderr=True)
     _quiet(console)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
+    if not console.is_terminal:
+        yield _lines(console)
+        return
     # Standard output is left alone: rich would send it to standard error, too.
+    columns = TextColumn("{task.description}"), BarColumn(), _Words()
     bars, tasks = Bars(*columns, console=console, transient=True, redirect_stdout=False), {}
 
     def progress(what: str, done: int, total: int) -> None:
@@ -43,6 +46,45 @@ def working() -> Iterator[Progress]:
     finally:
         if tasks:
             bars.stop()
+
+
+def in_words(done: int, total: int, gone: float, left: float | None) -> str:
+    """How far a piece of work is, with the seconds that it has taken and is likely to take.
+
+    >>> in_words(90, 240, 300, 480)
+    '90 of 240, 5 min gone, 8 min left'
+    """
+    return f"{done} of {total}, {_time(gone)} gone" + ("" if left is None else f", {_time(left)} left")
+
+
+def _time(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class _Words(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        done, total = int(task.completed), int(task.total or 0)
+        return Text(in_words(done, total, task.elapsed or 0, task.time_remaining))
+
+
+def _lines(console: Console) -> Progress:
+    begun: dict[str, tuple[float, int]] = {}  # when, and how much was done: a resumed training's is not 0
+    told = time.monotonic()
+
+    def progress(what: str, done: int, total: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        began, first = begun.setdefault(what, (now, done))
+        if now - told >= SECONDS:
+            told, gone = now, now - began
+            left = gone * (total - done) / (done - first) if done > first else None
+            words = in_words(done, total, gone, left)
+            console.print(f"{what}: {words}", markup=False, highlight=False, soft_wrap=True)
+
+    return progress
 
 
 def _quiet(console: Console) -> None:
