@@ -117,6 +117,25 @@ def test_the_advice_and_the_command_that_it_ends_with(command, here, tmp_path):
     assert "calibrant audit: loud-calibrated" in page.read_text(encoding="utf-8")
 
 
+def test_familiarity_is_fitted_to_a_model_that_somebody_else_trained(command, here):
+    """By half of dev, or by the texts that it was trained on."""
+    given = ("audit", "--model", "right", "--test", "test.csv", "--ood", "ood.csv", "--dev", "dev.csv")
+    code, out, err = command(*given)
+    assert code == 0, err
+    assert "temperature and familiarity" in out
+    half, train = (json.loads(command(*given, *more, "--json")[1]) for more in ((), ("--train", "test.csv")))
+    for result in (half, train):
+        known = result["metrics_familiarity"]
+        assert known["accuracy"] == result["metrics"]["accuracy"]  # no label changes
+        assert known["mean_confidence_ood"] < 0.7 * result["metrics"]["mean_confidence_ood"]
+        assert known["mean_confidence_test"] > 0.9 * result["metrics_calibrated"]["mean_confidence_test"]
+    assert half["metrics_familiarity"] != train["metrics_familiarity"]
+    one_sentence(
+        command("audit", "--model", "right", "--test", "test.csv", "--train", "dev.csv"),
+        "--train is where familiarity begins, which is fitted on --dev; name one.",
+    )
+
+
 def test_json(command, here):
     given = ("audit", "--model", "right", "--test", "test.csv", "--ood", "ood.csv", "--dev", "dev.csv")
     code, out, err = command(*given, "--json")
@@ -124,7 +143,7 @@ def test_json(command, here):
     result = json.loads(out)
     assert set(result) == {
         *("model", "max_length", "texts", "metrics", "miscalibration", "calibrators", "calibrator"),
-        *("metrics_calibrated", "advice", "exported", "next"),
+        *("metrics_calibrated", "metrics_familiarity", "advice", "exported", "next"),
     }
     assert set(result["metrics"]) >= METRICS
     assert set(result["metrics_calibrated"]) >= METRICS
@@ -211,10 +230,7 @@ def test_a_decoder_is_measured_and_takes_a_temperature(command, here, tmp_path):
     assert result["metrics_calibrated"]["ece"] < 0.5 * result["metrics"]["ece"]
     assert (tmp_path / "plain" / "model.safetensors").exists()
     assert result["advice"]["action"] == "retrain"  # of "unfamiliar" text it is as sure
-    assert result["next"] == (
-        f"calibrant train --dev {tmp_path}/dev.csv --train train.csv --method manifold-smoothing --out "
-        "runs/gpt"
-    )
+    assert result["next"] == (f"calibrant train --dev {tmp_path}/dev.csv --train train.csv --out runs/gpt")
 
 
 @pytest.mark.parametrize("told", [None, -1, 4], ids=["none", "none in older configs", "another"])
@@ -265,8 +281,7 @@ def test_retraining_starts_from_the_model_where_it_can(command, here, csv_file):
     result = json.loads(out)
     assert result["advice"]["action"] == "retrain"
     assert result["next"] == (
-        "calibrant train --model right --dev dev.csv --train train.csv --method manifold-smoothing --out "
-        "runs/right"
+        "calibrant train --model right --dev dev.csv --train train.csv --out runs/right"
     )
 
 

@@ -1,7 +1,7 @@
 """``calibrant audit``."""
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,12 @@ def audit(
     ood: Annotated[str | None, typer.Option(help="File with unfamiliar text; labels are not needed.")] = None,
     dev: Annotated[
         str | None, typer.Option(help="Another labelled file: calibrators are fitted, and advice is given.")
+    ] = None,
+    train: Annotated[
+        str | None,
+        typer.Option(
+            help="Labelled texts it was trained on: familiarity is a distance from these [half of --dev]."
+        ),
     ] = None,
     text_column: Annotated[str, typer.Option(help="Column that holds the text.")] = "text",
     label_column: Annotated[
@@ -46,6 +52,7 @@ def audit(
             test=test,
             ood=ood,
             dev=dev,
+            train=train,
             text_column=text_column,
             label_column=label_column,
             max_length=max_length,
@@ -79,6 +86,8 @@ def audit(
         chosen = f"chosen there, as the simplest that is as good as the best: {remedy.chosen.name}"
         typer.echo(f"\nCalibrators fitted on dev (NLL by cross-validation); {chosen}.")
         typer.echo(f"{plain_table(rows)}\n")
+        if remedy.familiar is not None:
+            typer.echo(f"{plain_table(_familiarity(remedy.entry.metrics, remedy.familiar.metrics))}\n")
         typer.echo("\n".join([*reasons, f"Advice: {remedy.advice.in_words()}."]))
         if found.exported is not None:
             advised = remedy.advice.action == "calibrate"
@@ -90,3 +99,18 @@ def audit(
     if report is not None:
         typer.echo(f"Report: {report}")
     typer.echo(f"Next: {found.next_command}")
+
+
+def _familiarity(without: dict[str, Any], with_it: dict[str, Any]) -> list[dict[str, str]]:
+    """What familiarity would do, a row each."""
+    unfamiliar = without["ood"] is not None
+    return [
+        {
+            "": title,
+            "ECE, test": f"{measured['ece']:.1%}",
+            "confidence, test": f"{measured['mean_confidence_test']:.1%}",
+            "confidence, ood": f"{measured['mean_confidence_ood']:.1%}" if unfamiliar else "–",
+            "AUROC, ood": f"{measured['ood']['auroc']:.2f}" if unfamiliar else "–",
+        }
+        for title, measured in (("with this calibrator", without), ("temperature and familiarity", with_it))
+    ]

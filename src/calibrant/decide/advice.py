@@ -1,7 +1,7 @@
 """What a classifier's confidence is worth, which calibrator suits it, and what to do: stated rules.
 
 - A calibrator, if the model is miscalibrated beyond chance and dev says that the calibrator helps.
-- Training again with manifold smoothing, if what no calibrator can mend is bad with the calibrator, too:
+- Training again by calibrant's default, if what no temperature can mend is bad with the calibrator, too:
   on unfamiliar text its confidence stays more than half of the way from a guess to what it is on familiar
   text, or its mistakes are hardly less confident than the rest (AUROC below 0.7); each by more than chance
   would have it in one of twenty samples of so many texts, since training costs more than a calibrator.
@@ -45,7 +45,7 @@ class Advice:
         return {
             "nothing": "leave it as it is",
             "calibrate": "calibrate it",
-            "retrain": "train it again, with manifold smoothing",
+            "retrain": "train it again, by calibrant's default",
         }[self.action]
 
 
@@ -79,6 +79,8 @@ def advise(
     calibrator: str | None,
     before: dict[str, Any],
     after: dict[str, Any],
+    familiar: dict[str, Any] | None = None,
+    *,
     classes: int,
 ) -> Advice:
     """By the rules above.
@@ -88,6 +90,7 @@ def advise(
         calibrator: the one that dev chose; None if dev says that none helps.
         before: what ``evaluate`` measured of the model as it is.
         after: the same with the calibrator; ``before`` if there is none.
+        familiar: the same with a temperature and familiarity, where they could be fitted.
         classes: how many.
     """
     action: Action = "nothing"
@@ -104,9 +107,9 @@ def advise(
             f"{after['ece']:.1%} and the NLL from {before['nll']:.3f} to {after['nll']:.3f}."
         )
     beyond = (
-        _what_no_calibrator_mends(after, classes, "would still be")
+        _what_no_temperature_mends(after, familiar, classes, "would still be")
         if action == "calibrate"
-        else _what_no_calibrator_mends(before, classes, "is")
+        else _what_no_temperature_mends(before, familiar, classes, "is")
     )
     return Advice("retrain" if beyond else action, [reason, *beyond])
 
@@ -118,21 +121,27 @@ def sureness(measured: dict[str, Any], classes: int) -> float:
     return float(unfamiliar / familiar) if familiar > 0 else 1.0
 
 
-def _what_no_calibrator_mends(measured: dict[str, Any], classes: int, verb: str) -> list[str]:
+def _what_no_temperature_mends(
+    measured: dict[str, Any], familiar: dict[str, Any] | None, classes: int, verb: str
+) -> list[str]:
     reasons = []
     if measured["ood"] is not None and _stays_sure(measured, classes):
         reasons.append(
             f"On unfamiliar text its confidence {verb} {measured['mean_confidence_ood']:.1%}, "
             f"{sureness(measured, classes):.0%} of the way from a guess up to "
-            f"{measured['mean_confidence_test']:.1%} on familiar text: no calibrator tells the two apart; "
-            "training with manifold smoothing is made for that."
+            f"{measured['mean_confidence_test']:.1%} on familiar text: no temperature tells the two apart."
         )
+        if familiar is not None:
+            reasons.append(
+                "Familiarity does, which looks at how far a text is from those it knows: fitted on dev, it "
+                f"takes the confidence on unfamiliar text to {familiar['mean_confidence_ood']:.1%}, with "
+                f"{familiar['mean_confidence_test']:.1%} on familiar text. `calibrant train` fits it."
+            )
     auroc = measured["misclassification"]["auroc"]
     if auroc is not None and _is_poor(auroc, measured):
         reasons.append(
             f"Its mistakes are hardly less confident than its right answers (AUROC {auroc:.2f}): a "
-            "calibrator leaves their order nearly as it is; training with manifold smoothing is made for "
-            "that."
+            "calibrator leaves their order nearly as it is; training anew may not."
         )
     return reasons
 

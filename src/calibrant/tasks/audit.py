@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from calibrant.calibrators import Calibrator, calibrated
+from calibrant.calibrators import Calibrator, calibrated, new_calibrator
 from calibrant.classifier import Classifier
 from calibrant.data.files import read_file
 from calibrant.data.labels import match_labels
 from calibrant.data.splits import warn_of_overlap
 from calibrant.decide.advice import Advice, Candidate, advise, candidates, choose, in_words
 from calibrant.errors import UserError
+from calibrant.methods import TEMPERATURE_THEN_FAMILIARITY
 from calibrant.metrics.measure import measure
 from calibrant.metrics.miscalibration import Miscalibration, miscalibration
 from calibrant.models.pretrained import load_trained, longest_text
@@ -38,6 +39,7 @@ class Question:
     test: str
     ood: str | None = None
     dev: str | None = None
+    train: str | None = None
     text_column: str = "text"
     label_column: str = "label"
     max_length: int | None = None
@@ -65,6 +67,7 @@ class Remedy:
     on_test: dict[str, dict[str, Any]]  # what ``evaluate`` gives with each, by name
     chosen: Candidate
     entry: Entry  # the model with the chosen one
+    familiar: Entry | None  # the model with a temperature and familiarity, where they could be fitted
     advice: Advice
 
 
@@ -104,6 +107,9 @@ class Audit:
             "calibrators": self.table(),
             "calibrator": None if remedy is None else remedy.chosen.name,
             "metrics_calibrated": None if remedy is None else remedy.entry.metrics,
+            "metrics_familiarity": None
+            if remedy is None or remedy.familiar is None
+            else remedy.familiar.metrics,
             "advice": None if remedy is None else asdict(remedy.advice),
             "exported": self.exported,
             "next": self.next_command,
@@ -131,6 +137,7 @@ def audit(
     test: str,
     ood: str | None = None,
     dev: str | None = None,
+    train: str | None = None,
     text_column: str = "text",
     label_column: str = "label",
     max_length: int | None = None,
@@ -146,12 +153,14 @@ def audit(
         test: a labelled file.
         ood: a file of unfamiliar texts.
         dev: another labelled file.
+        train: texts that the model was trained on, or like them: familiarity is a distance from these. Where
+            they are not given, half of dev takes their place.
         text_column, label_column: of the files.
         max_length: in tokens; what the model can take where it is not given.
         export: where to write the model with its calibrator folded in.
         progress: told of each batch.
     """
-    question = Question(model, test, ood, dev, text_column, label_column, max_length, export)
+    question = Question(model, test, ood, dev, train, text_column, label_column, max_length, export)
     texts = _read(question)
     provenance = {part: asdict(these.provenance()) for part, these in texts.items()}
     subject = _subject(model, max_length)
@@ -160,8 +169,12 @@ def audit(
     labelled = [part for part in texts if part != "ood"]
     ids = match_labels([texts[part] for part in labelled], subject.label_names)
     labels = dict(zip(labelled, ids, strict=True))
+    familiarity = new_calibrator(TEMPERATURE_THEN_FAMILIARITY)
+    asked = "dev" in texts and can_be_split(subject.models[0])
+    needs = familiarity.needs if asked else frozenset()
     said = {
-        part: subject.outputs(these.texts, progress=progress, label=part) for part, these in texts.items()
+        part: subject.outputs(these.texts, needs, progress=progress, label=part)
+        for part, these in texts.items()
     }
 
     evidence = Evidence(said["test"], labels["test"], said.get("ood"))
@@ -171,7 +184,8 @@ def audit(
     remedy = None
     if "dev" in texts:
         fitted = candidates(said["dev"], labels["dev"], progress)
-        remedy = _remedy(as_it_is, found, evidence, fitted)
+        familiar = _familiar(familiarity, said, labels) if asked else None
+        remedy = _remedy(as_it_is, found, evidence, fitted, familiar)
     next_command = _next(question, remedy, subject)  # asked before folding, which changes the model
     exported = None
     if remedy is not None and export is not None and remedy.chosen.calibrator is not None:
@@ -201,6 +215,8 @@ def _read(question: Question) -> dict[str, Texts]:
             f"{question.model} is a run of calibrant's; measure it with `calibrant evaluate`, or audit its "
             f"plain model, {question.model}/model."
         )
+    if question.train is not None and question.dev is None:
+        raise UserError("--train is where familiarity begins, which is fitted on --dev; name one.")
     if question.export is not None:
         if question.dev is None:
             raise UserError(
@@ -211,6 +227,8 @@ def _read(question: Question) -> dict[str, Texts]:
     texts = {"test": read_file(question.test, *columns, labelled=True)}
     if question.ood is not None:
         texts["ood"] = read_file(question.ood, *columns)
+    if question.train is not None:
+        texts["train"] = read_file(question.train, *columns, labelled=True)
     if question.dev is not None:
         texts["dev"] = read_file(question.dev, *columns, labelled=True)
         if len(texts["dev"]) < FEWEST_DEV_TEXTS:
@@ -222,20 +240,45 @@ def _read(question: Question) -> dict[str, Texts]:
     return texts
 
 
-def _remedy(as_it_is: Entry, found: Miscalibration, evidence: Evidence, fitted: list[Candidate]) -> Remedy:
+def _familiar(
+    calibrator: Calibrator, said: dict[str, Outputs], labels: dict[str, NDArray[np.integer]]
+) -> Calibrator | None:
+    """Fitted on dev, by the distance from train or from one half of dev; None where dev has too few texts."""
+    dev, y = said["dev"], labels["dev"]
+    known, rest = slice(0, None, 2), slice(1, None, 2)
+    if "train" in said:
+        train = said["train"], labels["train"]
+    else:
+        train, dev, y = (dev[known], y[known]), dev[rest], y[rest]
+    try:
+        return calibrator.fit(dev, y, train)
+    except UserError:  # of the number of texts; what else dev says does not depend on it
+        return None
+
+
+def _remedy(
+    as_it_is: Entry,
+    found: Miscalibration,
+    evidence: Evidence,
+    fitted: list[Candidate],
+    familiarity: Calibrator | None,
+) -> Remedy:
     entries = {
         candidate.name: evidence.entry(f"with {candidate.name}", candidate.calibrator) for candidate in fitted
     }
     chosen = choose(fitted)
     after = entries[chosen.name]
+    familiar = None if familiarity is None else evidence.entry("with familiarity", familiarity)
     advice = advise(
         found,
         None if chosen.calibrator is None else chosen.calibrator.summary(),
         as_it_is.metrics,
         after.metrics,
+        None if familiar is None else familiar.metrics,
         classes=after.test.probabilities.shape[1],
     )
-    return Remedy(fitted, {name: entry.metrics for name, entry in entries.items()}, chosen, after, advice)
+    on_test = {name: entry.metrics for name, entry in entries.items()}
+    return Remedy(fitted, on_test, chosen, after, familiar, advice)
 
 
 def _next(question: Question, remedy: Remedy | None, subject: Classifier) -> str:
@@ -247,9 +290,8 @@ def _next(question: Question, remedy: Remedy | None, subject: Classifier) -> str
         # A model that training cannot take apart, such as a decoder, gives way to the default encoder.
         model = question.model if can_be_split(subject.models[0]) else None
         gone = dict.fromkeys(("test", "ood", "export"))
-        return question.command(
-            "train", train="train.csv", **gone, model=model, method="manifold-smoothing", out=f"runs/{name}"
-        )
+        train = question.train or "train.csv"
+        return question.command("train", **gone, train=train, model=model, out=f"runs/{name}")
     if remedy.advice.action == "calibrate":
         if question.export is None:
             return question.command("audit", export=f"{name}-calibrated")

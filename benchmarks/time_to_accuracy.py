@@ -1,0 +1,160 @@
+"""Seconds until the accuracy that plain training by ``transformers.Trainer`` ends with.
+
+    CALIBRANT_DATA=… python benchmarks/time_to_accuracy.py [--dataset banking77] [--threads 2]
+
+Plain: the architecture's own head, random at the start, 8 epochs, the settings of `calibrant train`. Ours:
+what `calibrant train` does, the linear probe and then fine-tuning. After the probe and after each epoch the
+accuracy on test is measured; the clock stands still meanwhile. Texts, batches and learning rate are the same.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import DataCollatorWithPadding, Trainer, TrainerCallback, TrainingArguments, set_seed
+
+from calibrant import CalibratedTrainer, RunConfig
+from calibrant._system.device import machine
+from calibrant.classifier import outputs_of
+from calibrant.data.encode import Collate, EncodedTexts, encode
+from calibrant.inference.single import SinglePass
+from calibrant.models import fast
+from calibrant.models.pretrained import load_classifier
+from calibrant.models.probe import start_head
+from calibrant.recipe import read_recipe
+from recipe import split
+
+OUT = Path(__file__).parents[1] / "results" / "time-to-accuracy"
+
+
+class Clock(TrainerCallback):
+    """Seconds of training at the end of each epoch, and the accuracy on test then."""
+
+    def __init__(self, model, accuracy):
+        self.model, self.accuracy = model, accuracy
+        self.spent, self.seen = 0.0, []
+        self.begun = time.perf_counter()
+
+    def look(self):
+        self.spent += time.perf_counter() - self.begun
+        self.seen.append({"seconds": round(self.spent, 1), "accuracy": self.accuracy(self.model)})
+        print(self.seen[-1], flush=True)
+        self.begun = time.perf_counter()
+
+    def on_epoch_end(self, args, state, control, **kwargs):
+        self.look()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--dataset", default="banking77")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
+    splits, test, _, _ = split(asked.dataset, asked.seed)
+    config = RunConfig(train="texts of the benchmark", seed=asked.seed)
+    names = splits.label_names
+    truth = np.array([names.index(label) for label in test.labels])
+
+    def prepare(pooling):
+        set_seed(asked.seed)
+        model, tokenizer = load_classifier(config.model, names, None, (), pooling)
+        rows = encode(tokenizer, test.texts, config.max_length)
+
+        def accuracy(model):
+            said = outputs_of(SinglePass(), [model.eval()], rows, tokenizer.pad_token_id)
+            model.train()
+            return float((said.logits.argmax(axis=1) == truth).mean())
+
+        labels = [names.index(label) for label in splits.train.labels]
+        return (
+            model,
+            tokenizer,
+            EncodedTexts(encode(tokenizer, splits.train.texts, config.max_length), labels),
+            accuracy,
+        )
+
+    def arguments(folder):
+        return TrainingArguments(
+            output_dir=folder,
+            num_train_epochs=config.epochs,
+            per_device_train_batch_size=config.batch_size,
+            learning_rate=config.learning_rate,
+            train_sampling_strategy="group_by_length",
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+            logging_strategy="no",
+            seed=asked.seed,
+        )
+
+    seen = {}
+    with tempfile.TemporaryDirectory() as folder:
+        model, tokenizer, texts, accuracy = prepare("native")
+        rows = [
+            {"input_ids": row, "labels": label} for row, label in zip(texts.rows, texts.labels, strict=True)
+        ]
+        clock = Clock(model, accuracy)
+        Trainer(
+            model,
+            arguments(folder),
+            data_collator=DataCollatorWithPadding(tokenizer),
+            train_dataset=rows,
+            callbacks=[clock],
+        ).train()
+        seen["transformers.Trainer"] = clock.seen
+
+        recipe = read_recipe(config)
+        model, tokenizer, texts, accuracy = prepare(recipe.method.pooling)
+        clock = Clock(model, accuracy)
+        fast.apply(model.eval())
+        start_head(model, texts.rows, np.asarray(texts.labels), tokenizer.pad_token_id)
+        fast.remove(model)
+        clock.look()
+        CalibratedTrainer(
+            model,
+            arguments(folder),
+            data_collator=Collate(tokenizer.pad_token_id),
+            train_dataset=texts,
+            processing_class=tokenizer,
+            objective=recipe.objective,
+            callbacks=[clock],
+        ).train()
+        seen["calibrant"] = clock.seen
+    plain, ours = seen["transformers.Trainer"], seen["calibrant"]
+    goal = plain[-1]["accuracy"]
+    first = next((one for one in ours if one["accuracy"] >= goal), None)
+    found = {
+        "dataset": asked.dataset,
+        "goal": goal,
+        "plain_seconds": plain[-1]["seconds"],
+        "our_seconds": None if first is None else first["seconds"],
+        "ratio": None if first is None else round(plain[-1]["seconds"] / first["seconds"], 1),
+        "best_of_plain": max(one["accuracy"] for one in plain),
+        "best_of_ours": max(one["accuracy"] for one in ours),
+        "seen": seen,
+        "settings": {
+            "epochs": config.epochs,
+            "batch_size": config.batch_size,
+            "learning_rate": config.learning_rate,
+        },
+        "threads": asked.threads,
+        "command": f"python benchmarks/time_to_accuracy.py --dataset {asked.dataset} --seed {asked.seed}",
+        "versions": {package: version(package) for package in ("calibrant", "torch", "transformers")},
+        "machine": machine(),
+    }
+    OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / f"{asked.dataset}_seed={asked.seed}.json").write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps({name: found[name] for name in ("goal", "plain_seconds", "our_seconds", "ratio")}))
+
+
+if __name__ == "__main__":
+    main()
