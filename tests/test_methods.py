@@ -28,6 +28,12 @@ def test_what_is_planned_by_costs_has_them():
     assert {"bert", "manifold-smoothing"} <= set(MEASURED)
 
 
+def test_the_default_learns_slower_the_wider_the_encoder():
+    rate = METHODS["calibrant"].rate
+    assert (rate(384), rate(768), rate(None)) == (2e-4, 1e-4, 2e-4)
+    assert METHODS["bert"].rate(768) == METHODS["bert"].rate(384) == 1e-4
+
+
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_a_row_is_found_by_its_choices(method):
     assert named(replace(method, name="", cost=None)) == method

@@ -271,6 +271,15 @@ train(RunConfig.model_validate_json(config), out=out, progress=progress)
 """
 
 
+@pytest.mark.parametrize(("given", "rate"), [({}, 2e-4 * 384 / 32), ({"learning_rate": 0.01}, 0.01)])
+def test_the_learning_rate_is_the_methods_where_none_is_named(csv_file, model_dir, tmp_path, given, rate):
+    config, _ = settings(csv_file, model_dir)
+    changes = {"method": "calibrant", "learning_rate": None, "epochs": 1, "batch_size": 77} | given
+    run = train(config.model_copy(update=changes), out=tmp_path / "run")
+    (logged,) = [entry for entry in run.training.history if "loss" in entry]
+    assert logged["learning_rate"] == pytest.approx(rate)  # of the one step that there is
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kill_at", "seconds_between_checkpoints", "objective"),

@@ -9,7 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from calibrant.errors import UserError
-from calibrant.methods import DEFAULT
+from calibrant.methods import DEFAULT, METHODS
 from calibrant.registry import pick
 
 
@@ -51,7 +51,7 @@ class RunConfig(BaseModel):
     epochs: int = Field(8, ge=1)
     batch_size: int = Field(32, ge=1)
     gradient_accumulation_steps: int = Field(1, ge=1)
-    learning_rate: float = Field(1e-4, gt=0)
+    learning_rate: float | None = Field(None, gt=0)  # None: the method's
     weight_decay: float = Field(0.0, ge=0)
     bf16: bool = False
     gradient_checkpointing: bool = False
@@ -111,5 +111,7 @@ class RunConfig(BaseModel):
         for later in ("inference", "calibrator", "start", "pooling", "keep", "patience"):
             if settings[later] in (None, {}):
                 del settings[later]
+        if settings["learning_rate"] is None and self.method in METHODS:  # what had once stood here for all
+            settings["learning_rate"] = METHODS[self.method].learning_rate
         canonical = json.dumps({**settings, **more}, sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]

@@ -28,7 +28,15 @@ class Method:
     )
     keep: str = "accuracy"  # which epoch: the best dev "accuracy", or "refinement", NLL after a temperature
     patience: int = 0  # epochs without a better one after which training stops; 0: never
+    learning_rate: float = 1e-4  # where the settings name none
+    width: int | None = None  # of the encoder that this rate is for; for others it goes with 1/width
     cost: float | None = None  # of training, plain = 1, by benchmarks/costs.py; None: not measured
+
+    def rate(self, width: int | None) -> float:
+        """The learning rate for an encoder of this width (Yang et al. 2021: with Adam, as 1/width)."""
+        if self.width is None or width is None:
+            return self.learning_rate
+        return self.learning_rate * self.width / width
 
 
 _PROBE: dict[str, Any] = {
@@ -41,7 +49,7 @@ _PROBE: dict[str, Any] = {
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("calibrant", patience=2, **_PROBE),
+        Method("calibrant", patience=2, learning_rate=2e-4, width=384, **_PROBE),
         Method("linear-probe", frozen=True, **_PROBE),
         Method("bert", cost=1.0),
         Method("temperature-scaling", calibrator="temperature", cost=1.0),
@@ -57,7 +65,8 @@ METHODS: dict[str, Method] = {
     )
 }
 DEFAULT = "calibrant"
-AXES = tuple(field.name for field in fields(Method) if field.name not in ("name", "cost"))
+_BESIDE = ("name", "learning_rate", "width", "cost")
+AXES = tuple(field.name for field in fields(Method) if field.name not in _BESIDE)
 
 
 def named(method: Method) -> Method:

@@ -78,7 +78,7 @@ def train(
         int | None, typer.Option(help="Steps gathered into one update [1].")
     ] = None,
     learning_rate: Annotated[
-        float | None, typer.Option(help="Peak learning rate, decaying linearly [1e-4].")
+        float | None, typer.Option(help="Peak learning rate, decaying linearly [the method's].")
     ] = None,
     weight_decay: Annotated[float | None, typer.Option(help="AdamW's weight decay [0].")] = None,
     bf16: Annotated[bool | None, typer.Option(help="Mixed precision, on GPUs that have it [no].")] = None,

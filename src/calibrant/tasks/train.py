@@ -155,6 +155,9 @@ def _train(
     start = {name: value.clone() for name, value in model.state_dict().items()}
     if method.frozen:
         return run.keep(model, tokenizer, _measured_on_dev(model, tokenizer, dev_set, watch, criterion))
+    rate = config.learning_rate
+    if rate is None:
+        rate = method.rate(getattr(model.config, "hidden_size", None))
     last, stop = run.last_checkpoint(), StopByItself(criterion, method.patience)
     trainer = CalibratedTrainer(
         model=model,
@@ -164,7 +167,7 @@ def _train(
             per_device_train_batch_size=config.batch_size,
             per_device_eval_batch_size=2 * config.batch_size,
             gradient_accumulation_steps=config.gradient_accumulation_steps,
-            learning_rate=config.learning_rate,
+            learning_rate=rate,
             weight_decay=config.weight_decay,
             bf16=config.bf16,
             gradient_checkpointing=config.gradient_checkpointing,
@@ -200,7 +203,7 @@ def _train(
     if not all(math.isfinite(value) for entry in history for value in entry.values()):
         shutil.rmtree(run.checkpoints)  # to resume from them would end the same way
         raise Diverged(
-            f"Training diverged: with --learning-rate {config.learning_rate:g} the loss is no longer a "
+            f"Training diverged: with --learning-rate {rate:g} the loss is no longer a "
             "number; take a lower one."
         )
     best = max((e for e in history if measured in e), key=lambda entry: entry[measured])
