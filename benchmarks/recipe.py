@@ -5,7 +5,7 @@
 
 One JSON file for each dataset, variant and seed lies in results/recipe; one that is there is not made again.
 Near: classes that training never saw. Far: text from elsewhere. Messages are cut at 64 tokens, for the time
-that it takes. Plain training and manifold smoothing get the learning rate of the default, 2e-4, which is twice
+that it takes. Plain training and manifold smoothing get the learning rate of the default, 2e-4, twice
 their own. Runs with one thread, so that two can go side by side.
 """
 
