@@ -1,6 +1,7 @@
 """From settings to a run: what is refused, what a run answers, and ensembles."""
 
 import json
+import random
 import shutil
 import signal
 import subprocess
@@ -304,3 +305,38 @@ def test_seeds_of_members_stay_in_range(settings, tmp_path, monkeypatch):
     monkeypatch.setattr(CalibratedTrainer, "train", must_not_train)
     with pytest.raises(UserError, match=r"^--seed: Input should be less than 4294967296"):
         train(RunConfig(**settings | ENSEMBLE | {"seed": 2**32 - 2}), out=tmp_path / "run")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # what is left out for want of texts is told so
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(s, marks=pytest.mark.slow) for s in range(4, 30))]
+)
+def test_whatever_the_number_of_classes_and_texts(csv_file, model_dir, tmp_path, seed):
+    """The default and the probe alone: rows that sum to 1, and labels that no calibrator changes."""
+    rng = random.Random(seed)
+    classes, dev_texts = rng.choice([2, 3, 7, 40, 150]), rng.choice([2, 5, 19, 20, 21, 40, 80])
+    per_class = rng.choice([1, 2, 5, 10])
+    texts = [text for text, _ in corpus(classes * per_class + dev_texts, seed=seed)]
+    names = [f"class {i:03d}" for i in range(classes)]
+    train_rows = [(text, names[i % classes]) for i, text in enumerate(texts[dev_texts:])]
+    dev_rows = [(text, rng.choice(names)) for text in texts[:dev_texts]]
+    config = RunConfig(
+        train=str(csv_file("train.csv", train_rows)),
+        dev=str(csv_file("dev.csv", dev_rows)),
+        model=str(model_dir),
+        method=rng.choice(["calibrant", "linear-probe"]),
+        epochs=1,
+        batch_size=64,
+    )
+    run = train(config, out=tmp_path / "run")
+    classifier = load(run.path)
+    outputs = classifier.outputs([*TEXTS, "zero sheep", "!!!"])
+    p = outputs.probabilities
+    assert np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-9)
+    best = outputs.logits.max(axis=1)
+    np.testing.assert_array_equal(outputs.logits[np.arange(len(p)), p.argmax(axis=1)], best)
+    left_out = run.record.calibrator is None or "familiarity" not in run.record.calibrator.name
+    assert left_out == (dev_texts < 20 or per_class == 1)  # one text of each class has no spread
+    if not left_out:
+        assert ((outputs.familiarity > 0) & (outputs.familiarity <= 1)).all()
