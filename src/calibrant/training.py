@@ -5,10 +5,11 @@ import random
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Required
 
 import numpy as np
 import torch
+from pydantic import ConfigDict, Field, TypeAdapter
 from scipy.special import softmax
 from torch import Tensor
 from transformers import (
@@ -22,8 +23,10 @@ from transformers import (
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import ExportableState
 from transformers.trainer_pt_utils import LengthGroupedSampler
+from typing_extensions import TypedDict  # pydantic takes that of Python from 3.12 on
 
 from calibrant._system.device import work_seconds
+from calibrant._system.strict_json import loads
 from calibrant.calibrators.temperature import refined_nll
 from calibrant.errors import UserError
 from calibrant.metrics.dev import dev_figures
@@ -159,6 +162,38 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
         return sampler
 
 
+def read_state(checkpoint: Path) -> TrainerState:
+    """Where training was; refused where the file does not say so, for the Trainer believes all of it."""
+    path = checkpoint / TRAINER_STATE_NAME
+    try:
+        raw = loads(path.read_bytes())
+        _STATE.validate_python(raw)
+        return TrainerState(**raw)
+    except (ValueError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"{path} is damaged ({reason}); remove {checkpoint} and run the same command again."
+        ) from error
+
+
+class _State(TypedDict, total=False):
+    """What the Trainer reads back."""
+
+    global_step: Required[Annotated[int, Field(ge=0, lt=2**31)]]
+    epoch: Required[Annotated[float, Field(ge=0, lt=2**31)]]
+    max_steps: Required[Annotated[int, Field(ge=0, lt=2**31)]]
+    log_history: Required[list[dict[str, int | float]]]
+    best_metric: float | None
+    best_global_step: Annotated[int, Field(ge=0)] | None
+    best_model_checkpoint: str | None
+    train_batch_size: Annotated[int, Field(ge=1)] | None
+    num_train_epochs: int
+    stateful_callbacks: dict[str, Any]
+
+
+_STATE = TypeAdapter(_State, config=ConfigDict(strict=True, extra="allow", allow_inf_nan=False))
+
+
 class StopByItself(TrainerCallback):  # type: ignore[misc]
     """Ends training after some epochs that were no better than the best so far, the start included.
 
@@ -177,7 +212,7 @@ class StopByItself(TrainerCallback):  # type: ignore[misc]
         """How many to train: as asked, or no more than the checkpoint has if training ended there."""
         if checkpoint is None:
             return asked
-        state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+        state = read_state(checkpoint)
         return round(state.epoch) if self._enough(state.log_history) else asked
 
     def _enough(self, log: list[dict[str, float]]) -> bool:

@@ -11,7 +11,13 @@ from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from calibrant.errors import visible
 from calibrant.types import Progress
+
+
+class _OneLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(record.getMessage())
 
 
 @contextmanager
@@ -20,7 +26,7 @@ def working() -> Iterator[Progress]:
     console = Console(stderr=True)
     _quiet(console)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -35,7 +41,7 @@ def working() -> Iterator[Progress]:
             bars.start()  # not before: a mistake found early leaves its sentence alone on the terminal
             for task in bars.tasks:  # a study has hundreds: what is finished makes room
                 task.visible = not task.finished
-            tasks[what] = bars.add_task(what, total=total)
+            tasks[what] = bars.add_task(visible(what), total=total)
         bars.update(tasks[what], completed=done, total=total)
 
     try:
@@ -56,9 +62,12 @@ def _quiet(console: Console) -> None:
 
     def show(message: Warning | str, category: type[Warning], filename: str, *rest: object) -> None:
         if Path(filename).is_relative_to(ours):
-            console.print(f"calibrant: warning: {message}", markup=False, highlight=False)
+            told = f"calibrant: warning: {visible(message)}"
+            console.print(told, markup=False, highlight=False, emoji=False)
 
     warnings.showwarning = show  # type: ignore[assignment]
     logger = logging.getLogger("calibrant")
-    logger.handlers = [RichHandler(console=console, show_time=False, show_level=False, show_path=False)]
+    handler = RichHandler(console=console, show_time=False, show_level=False, show_path=False)
+    handler.setFormatter(_OneLine())
+    logger.handlers = [handler]
     logger.setLevel(logging.INFO)
