@@ -5,11 +5,11 @@ import random
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import Annotated, Any, Required
+from typing import Any
 
 import numpy as np
 import torch
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field
 from scipy.special import softmax
 from torch import Tensor
 from transformers import (
@@ -23,7 +23,6 @@ from transformers import (
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import ExportableState
 from transformers.trainer_pt_utils import LengthGroupedSampler
-from typing_extensions import TypedDict  # pydantic takes that of Python from 3.12 on
 
 from calibrant._system.device import work_seconds
 from calibrant._system.strict_json import loads
@@ -167,7 +166,7 @@ def read_state(checkpoint: Path) -> TrainerState:
     path = checkpoint / TRAINER_STATE_NAME
     try:
         raw = loads(path.read_bytes())
-        _STATE.validate_python(raw)
+        _State.model_validate(raw)
         return TrainerState(**raw)
     except (ValueError, TypeError) as error:
         reason = str(error).splitlines()[0]
@@ -176,22 +175,20 @@ def read_state(checkpoint: Path) -> TrainerState:
         ) from error
 
 
-class _State(TypedDict, total=False):
+class _State(BaseModel):
     """What the Trainer reads back."""
 
-    global_step: Required[Annotated[int, Field(ge=0, lt=2**31)]]
-    epoch: Required[Annotated[float, Field(ge=0, lt=2**31)]]
-    max_steps: Required[Annotated[int, Field(ge=0, lt=2**31)]]
-    log_history: Required[list[dict[str, int | float]]]
-    best_metric: float | None
-    best_global_step: Annotated[int, Field(ge=0)] | None
-    best_model_checkpoint: str | None
-    train_batch_size: Annotated[int, Field(ge=1)] | None
-    num_train_epochs: int
-    stateful_callbacks: dict[str, Any]
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
 
-
-_STATE = TypeAdapter(_State, config=ConfigDict(strict=True, extra="allow", allow_inf_nan=False))
+    global_step: int = Field(ge=0, lt=2**31)
+    epoch: float = Field(ge=0, lt=2**31)
+    max_steps: int = Field(ge=0, lt=2**31)
+    log_history: list[dict[str, int | float]]
+    best_metric: float | None = None
+    best_global_step: int | None = Field(None, ge=0, lt=2**31)
+    best_model_checkpoint: str | None = None
+    train_batch_size: int | None = Field(None, ge=1, lt=2**31)
+    stateful_callbacks: dict[str, Any] = {}
 
 
 class StopByItself(TrainerCallback):  # type: ignore[misc]
