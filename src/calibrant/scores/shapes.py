@@ -26,7 +26,9 @@ def check_shapes(values: Mapping[str, Any], shapes: Shapes, known: Mapping[str, 
         fits = len(shape) == len(letters)
         fits = fits and all(lengths.setdefault(k, n) == n for k, n in zip(letters, shape, strict=True))
         if not fits or 0 in shape:
-            told = ", ".join(f"{letter} = {lengths[letter]}" for letter in letters if letter.isalpha())
+            told = ", ".join(
+                f"{letter} = {lengths[letter]}" for letter in letters if letter in lengths.keys() - {"1", "2"}
+            )
             raise UserError(
                 f"`{name}` has shape ({', '.join(map(str, shape))}), expected ({', '.join(letters)})"
                 f"{told and f' with {told}'}."
