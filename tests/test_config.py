@@ -174,3 +174,33 @@ def test_config_file_without_settings(tmp_path, content):
     path = tmp_path / "bad.yaml"
     path.write_text(content)
     assert unreadable(path) == ": expected settings such as `epochs: 8`, one a line."
+
+
+BOMB = "a: &a [x, x]\n" + "".join(
+    f"{k}: &{k} [*{j}, *{j}]\n" for j, k in zip("abcdefg", "bcdefgh", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("epochs: " + "9" * 5000, "not YAML or JSON (Exceeds the limit (4300 digits) for integer string"),
+        ("epochs: 0x" + "f" * 5000, "not YAML or JSON (a whole number of more than 18 digits)."),
+        ("a: " + "[" * 5000, "nested too deeply for settings; write one a line."),
+        (BOMB, "not YAML or JSON (settings have no aliases; write out what it stands for)."),
+        ("epochs: !!timestamp 2001-99-99", "not YAML or JSON (month must be in 1..12)."),
+    ],
+    ids=["digits", "hexadecimal", "deep", "bomb", "date"],
+)
+def test_a_settings_file_made_to_do_harm(tmp_path, content, told):
+    path = tmp_path / "settings.yaml"
+    path.write_text(content)
+    with pytest.raises(UserError) as refused:
+        RunConfig.read(path)
+    assert str(refused.value).startswith(f"{path}: {told}")
+
+
+def test_a_date_is_a_word(tmp_path):
+    path = tmp_path / "settings.yaml"
+    path.write_text("train: 2001-99-99\n")
+    assert RunConfig.build(**RunConfig.read(path)).train == "2001-99-99"

@@ -17,13 +17,14 @@ import calibrant.models  # noqa: F401  so that transformers knows our own archit
 from calibrant._system.device import device
 from calibrant.calibrators import Calibrator, calibrated
 from calibrant.data.encode import encode, pad
-from calibrant.data.files import NoColumn
+from calibrant.data.files import NoColumn, is_empty
 from calibrant.data.splits import check_labels
 from calibrant.decide.rule import Rule
 from calibrant.decide.sets import SetRule, fit_sets
 from calibrant.errors import UserError
 from calibrant.inference import Inference, SinglePass, inferences
 from calibrant.models import fast
+from calibrant.models.pretrained import load_saved
 from calibrant.registry import pick
 from calibrant.runs import dev as kept
 from calibrant.runs import store
@@ -108,7 +109,15 @@ class Classifier:
         needs |= self._calibrator_needs
         rows, padding = self._rows(texts), self.tokenizer.pad_token_id
         said = outputs_of(self.inference, self.models, rows, padding, needs, progress, label)
-        return calibrated(said, self.calibrator) if rows else said
+        if not rows:
+            return said
+        answered = calibrated(said, self.calibrator)
+        if not np.isfinite(answered.probabilities).all():
+            raise UserError(
+                "The model answers with NaN or infinity: its weights or its calibrator are damaged; restore "
+                "them, or train again."
+            )
+        return answered
 
     def predict_proba(
         self, texts: Sequence[str], progress: Progress | None = None, label: str = "predict"
@@ -298,28 +307,39 @@ class Classifier:
         if isinstance(texts, str):
             raise UserError("predict takes a list of texts, not one string; write [text].")
         for number, text in enumerate(texts, start=1):
-            if not isinstance(text, str) or not text.strip():
+            if not isinstance(text, str) or is_empty(text):
                 raise UserError(f"Text {number} of {len(texts)} is empty; there is nothing to classify.")
         return encode(self.tokenizer, texts, self.max_length) if len(texts) else []
 
 
 def of_run(run: store.Run) -> Classifier:
     """The classifier of a run whose models are all there."""
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    settings = dict(run.record.inference)
+    calibrator, inference = run.calibrator(), _inference(run)
+    models, tokenizer = load_saved(run.model_dirs)
+    for folder, model in zip(run.model_dirs, models, strict=True):
+        if model.config.id2label != dict(enumerate(run.label_names)):
+            raise UserError(
+                f"{folder}/config.json has other labels (id2label) than the run's record; restore both, or "
+                "train again."
+            )
     return Classifier(
-        models=[
-            AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32)
-            for folder in run.model_dirs
-        ],
-        tokenizer=AutoTokenizer.from_pretrained(run.model_dir),
+        models=models,
+        tokenizer=tokenizer,
         label_names=run.label_names,
         max_length=run.config.max_length,
-        inference=pick("inference", settings.pop("name"), inferences())(**settings),
-        calibrator=run.calibrator(),
+        inference=inference,
+        calibrator=calibrator,
         run=run,
     )
+
+
+def _inference(run: store.Run) -> Inference:
+    settings = dict(run.record.inference)
+    kind = pick("inference", settings.pop("name"), inferences())
+    try:
+        return kind(**settings)
+    except TypeError as error:
+        raise UserError(f"{run.path}: the record's inference is damaged ({error}); restore it.") from error
 
 
 def load(path: Path | str) -> Classifier:

@@ -3,14 +3,51 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from calibrant.errors import UserError
 from calibrant.methods import DEFAULT, METHODS
 from calibrant.registry import pick
+
+_JSON = TypeAdapter(dict[str, JsonValue], config=ConfigDict(allow_inf_nan=False))
+Settings = Annotated[dict[str, Any], AfterValidator(_JSON.validate_python)]
+"""A name, hyper-parameters or both, all of which JSON can hold."""
+MOST = 2**31
+"""What a count stays below; a number with a thousand digits is a mistake."""
+
+
+class _Plain(yaml.SafeLoader):
+    """YAML without what no setting needs: dates stay words, and there are no aliases to multiply."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("settings have no aliases; write out what it stands for")
+        return super().compose_node(parent, index)
+
+    def construct_yaml_int(self, node: Any) -> int:
+        if abs(value := int(super().construct_yaml_int(node))) >= 2**63:
+            raise yaml.YAMLError("a whole number of more than 18 digits")
+        return value
+
+
+_Plain.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Plain.add_constructor("tag:yaml.org,2002:int", _Plain.construct_yaml_int)
 
 
 class RunConfig(BaseModel):
@@ -29,28 +66,28 @@ class RunConfig(BaseModel):
     label_column: str = "label"
     dataset: str | None = None
     source: str | None = None
-    max_train_samples: int | None = Field(None, ge=2)
+    max_train_samples: int | None = Field(None, ge=2, lt=MOST)
 
     # model
     model: str = "minilm"
-    layers: int | None = Field(None, ge=1)
-    max_length: int = Field(128, ge=4)
+    layers: int | None = Field(None, ge=1, lt=MOST)
+    max_length: int = Field(128, ge=4, lt=MOST)
 
     # The method, then what differs from it: for objective and inference a name, hyper-parameters or both, as
     # in {name: mc-dropout, passes: 20}; a name alone may be written as such.
     method: str = DEFAULT
-    objective: dict[str, Any] = Field(default_factory=dict)
-    inference: dict[str, Any] = Field(default_factory=dict)
+    objective: Settings = Field(default_factory=dict)
+    inference: Settings = Field(default_factory=dict)
     calibrator: str | None = None
     start: Literal["probe", "random"] | None = None
     pooling: Literal["native", "declared", "first", "mean", "first+mean"] | None = None
     keep: Literal["refinement", "accuracy"] | None = None
-    patience: int | None = Field(None, ge=0)
+    patience: int | None = Field(None, ge=0, lt=MOST)
 
     # training
-    epochs: int = Field(8, ge=1)
-    batch_size: int = Field(32, ge=1)
-    gradient_accumulation_steps: int = Field(1, ge=1)
+    epochs: int = Field(8, ge=1, lt=MOST)
+    batch_size: int = Field(32, ge=1, lt=MOST)
+    gradient_accumulation_steps: int = Field(1, ge=1, lt=MOST)
     learning_rate: float | None = Field(None, gt=0)  # None: the method's
     weight_decay: float = Field(0.0, ge=0)
     bf16: bool = False
@@ -83,18 +120,21 @@ class RunConfig(BaseModel):
                 pick("setting", str(first["loc"][0]), cls.model_fields)
             option = f"--{'.'.join(map(str, first['loc'])).replace('_', '-')}: " if first["loc"] else ""
             message = first["msg"].removeprefix("Value error, ")
-            got = f", got {first['input']!r}" if first["loc"] else ""
+            value = repr(first["input"])
+            got = f", got {value if len(value) < 200 else value[:200] + '…'}" if first["loc"] else ""
             raise UserError(f"{option}{message[0].upper()}{message[1:]}{got}.") from error
 
     @classmethod
     def read(cls, path: Path | str) -> dict[str, Any]:
         """The settings in a YAML or JSON file."""
         try:
-            settings = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+            settings = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Plain)  # nosec B506  a safe one
         except OSError as error:
             why = "check the path" if isinstance(error, FileNotFoundError) else error.strerror
             raise UserError(f"No config file {str(path)!r}; {why}.") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
+        except RecursionError as error:
+            raise UserError(f"{path}: nested too deeply for settings; write one a line.") from error
+        except (yaml.YAMLError, ValueError) as error:  # also of numbers with more digits than Python reads
             raise UserError(f"{path}: not YAML or JSON ({' '.join(str(error).split())}).") from error
         if not isinstance(settings, dict) or not all(isinstance(name, str) for name in settings):
             raise UserError(f"{path}: expected settings such as `epochs: 8`, one a line.")

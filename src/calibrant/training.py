@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import BaseModel, ConfigDict, Field
 from scipy.special import softmax
 from torch import Tensor
 from transformers import (
@@ -24,6 +25,7 @@ from transformers.trainer_callback import ExportableState
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from calibrant._system.device import work_seconds
+from calibrant._system.strict_json import loads
 from calibrant.calibrators.temperature import refined_nll
 from calibrant.errors import UserError
 from calibrant.metrics.dev import dev_figures
@@ -160,6 +162,36 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
         return sampler
 
 
+def read_state(checkpoint: Path) -> TrainerState:
+    """Where training was; refused where the file does not say so, for the Trainer believes all of it."""
+    path = checkpoint / TRAINER_STATE_NAME
+    try:
+        raw = loads(path.read_bytes())
+        _State.model_validate(raw)
+        return TrainerState(**raw)
+    except (ValueError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"{path} is damaged ({reason}); remove {checkpoint} and run the same command again."
+        ) from error
+
+
+class _State(BaseModel):
+    """What the Trainer reads back."""
+
+    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+
+    global_step: int = Field(ge=0, lt=2**31)
+    epoch: float = Field(ge=0, lt=2**31)
+    max_steps: int = Field(ge=0, lt=2**31)
+    log_history: list[dict[str, int | float]]
+    best_metric: float | None = None
+    best_global_step: int | None = Field(None, ge=0, lt=2**31)
+    best_model_checkpoint: str | None = None
+    train_batch_size: int | None = Field(None, ge=1, lt=2**31)
+    stateful_callbacks: dict[str, Any] = {}
+
+
 class StopByItself(TrainerCallback):  # type: ignore[misc]
     """Ends training after some epochs that were no better than the best so far, the start included.
 
@@ -178,7 +210,7 @@ class StopByItself(TrainerCallback):  # type: ignore[misc]
         """How many to train: as asked, or no more than the checkpoint has if training ended there."""
         if checkpoint is None:
             return asked
-        state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+        state = read_state(checkpoint)
         return round(state.epoch) if self._enough(state.log_history) else asked
 
     def _enough(self, log: list[dict[str, float]]) -> bool:

@@ -100,8 +100,8 @@ def test_the_advice_and_the_command_that_it_ends_with(command, here, tmp_path):
     assert first["metrics"]["ece"] > 0.05 > first["metrics_calibrated"]["ece"]
     assert first["metrics_calibrated"]["accuracy"] == pytest.approx(first["metrics"]["accuracy"], abs=0.02)
     card = (here / "loud-calibrated" / "README.md").read_text()
-    assert f"Calibrator: `{first['calibrator']}`, fitted on 150 texts (file dev.csv). It is folded" in card
-    assert "Measured on 300 texts (file test.csv): accuracy " in card
+    assert f"Calibrator: `{first['calibrator']}`, fitted on 150 texts (`file dev.csv`). It is folded" in card
+    assert "Measured on 300 texts (`file test.csv`): accuracy " in card
 
     page = tmp_path / "page.html"
     given = ("audit", "--model", "loud-calibrated", "--test", "test.csv", "--dev", "dev.csv")

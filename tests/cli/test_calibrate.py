@@ -48,7 +48,7 @@ def test_calibrate_then_evaluate_predict_and_take_it_back(command, here):
     assert result["after"]["accuracy"] == result["before"]["accuracy"]
     assert not (here / "run" / "metrics.json").exists()  # it told of the run without a calibrator
     card = (here / "run" / "README.md").read_text()
-    assert "Calibrator: `temperature`, fitted on 120 texts (file dev.csv)." in card
+    assert "Calibrator: `temperature`, fitted on 120 texts (`file dev.csv`)." in card
     assert "Not measured yet" in card
 
     after = evaluated(command)

@@ -1,5 +1,9 @@
+import random
+
 import pytest
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
 
 from calibrant.data.encode import Collate, EncodedTexts, encode, pad
 from calibrant.errors import UserError
@@ -62,3 +66,31 @@ def test_items_and_batch():
     assert batch["input_ids"].tolist() == [[2, 5, 3], [2, 3, 9]]
     assert batch["attention_mask"].tolist() == [[1, 1, 1], [1, 1, 0]]
     assert batch["labels"].tolist() == [1, 0]
+
+
+def bpe():
+    """Byte-level, as GPT-2's: a space belongs to the word behind it."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.train_from_iterator(
+        ["the parcel was lost today 1234 !!"] * 9, trainers.BpeTrainer(vocab_size=300)
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="!")
+
+
+@pytest.mark.parametrize("tokenizer", [tiny_tokenizer(), bpe()], ids=["words", "byte-level"])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_long_text_is_cut_before_it_is_tokenised_and_its_tokens_are_the_same(tokenizer, seed, monkeypatch):
+    rng = random.Random(seed)
+    parts = ["parcel", "lost", "12345678", " ", "\n", "!!", "é", "x" * 50, "."]
+    text = "".join(rng.choice(parts) + rng.choice(["", " "]) for _ in range(60_000))
+    whole = tokenizer(text, truncation=True, max_length=32, return_attention_mask=False)["input_ids"]
+    seen, call = [], type(tokenizer).__call__
+
+    def watched(self, texts, **options):
+        seen.append(sum(map(len, [texts] if isinstance(texts, str) else texts)))
+        return call(self, texts, **options)
+
+    monkeypatch.setattr(type(tokenizer), "__call__", watched)
+    assert encode(tokenizer, [text], 32) == [whole]
+    assert max(seen) <= 20_000 < len(text)

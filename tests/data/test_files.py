@@ -307,3 +307,41 @@ def test_a_quote_that_swallows_lines_of_a_tsv_is_warned_of(tmp_path):
     path.write_text('text\tlabel\n"hello there\tpos\nfine text\tneg\nworld"\tpos\n')
     with pytest.warns(UserWarning, match=r"texts\.tsv, line 4: a cell that begins with a double quote"):
         assert len(read_file(path)) == 1
+
+
+@pytest.mark.parametrize(("header", "told"), [("text,label,text", "text"), ("text,label,label", "label")])
+def test_a_column_twice(tmp_path, header, told):
+    path = tmp_path / "twice.csv"
+    path.write_text(f"{header}\na card,billing,a box\n")
+    with pytest.raises(UserError) as refused:
+        read_file(path, labelled=True)
+    assert str(refused.value) == f"{path}: 2 columns are called {told!r}; rename all but one."
+    path.write_text("text,label,,\na card,billing,,\n")  # as spreadsheets leave them
+    assert read_file(path, labelled=True).labels == ["billing"]
+
+
+@pytest.mark.parametrize("unseen", ["\u200b", "\ufeff \u2060", "\u200d\u00ad", "\x00\x1b"])
+def test_text_that_nobody_sees_is_empty(tmp_path, unseen):
+    path = tmp_path / "unseen.jsonl"
+    path.write_text(json.dumps({"text": unseen}))
+    with pytest.raises(UserError, match="line 1: empty text in column 'text'"):
+        read_file(path)
+    with pytest.raises(UserError, match="line 1: empty text; drop the line"):
+        read_lines([f"a{unseen}".encode()[1:] + b"\n"], "standard input")
+
+
+def test_a_date_that_python_has_not(tmp_path):
+    path = tmp_path / "dates.parquet"
+    days = pa.array([10**8], pa.int32()).cast(pa.date32())
+    pq.write_table(pa.table({"text": ["a"], "day": days}), path)
+    with pytest.raises(UserError) as refused:
+        read_file(path)
+    assert str(refused.value).startswith(
+        f"{path}: column 'day' (date32[day]) holds a value that Python has no"
+    )
+
+
+def test_a_file_whose_name_is_no_text(tmp_path):
+    path = tmp_path / "caf\udce9.csv"
+    path.write_text("text\na card\n")
+    assert read_file(path).source == f"file {tmp_path}/caf\ufffd.csv"

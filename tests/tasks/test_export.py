@@ -119,7 +119,9 @@ def test_what_an_export_holds(tmp_path):
 def test_the_card(tmp_path):
     run = make_run(tmp_path / "run")
     card = (export(run, folder=tmp_path / "unmeasured").folder / "README.md").read_text()
-    assert "Calibrator: `temperature`, fitted on 2 texts (file train.csv). It is folded into the last" in card
+    assert (
+        "Calibrator: `temperature`, fitted on 2 texts (`file train.csv`). It is folded into the last" in card
+    )
     assert "cuts texts at 32 tokens" in card
     assert "Not measured yet" in card
     assert "model.onnx" not in card
@@ -129,7 +131,7 @@ def test_the_card(tmp_path):
         metrics, {"test": {"n": 80, "source": "file test.csv", "fingerprint": "x"}}
     )
     card = (export(run, folder=tmp_path / "measured").folder / "README.md").read_text()
-    assert "Measured on 80 texts (file test.csv): accuracy 91.0%, mean confidence 88.0%" in card
+    assert "Measured on 80 texts (`file test.csv`): accuracy 91.0%, mean confidence 88.0%" in card
     assert "Not measured" not in card
 
 
@@ -146,7 +148,7 @@ def a_rule(score=None):
 
 PROMISE = (
     "of the texts it answers at most 2.00% are wrong, with confidence 0.95, on text like the 400 it was "
-    "learnt on (file dev.csv)"
+    "learnt on (`file dev.csv`)"
 )
 
 

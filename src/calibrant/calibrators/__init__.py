@@ -41,17 +41,23 @@ def new_calibrator(name: str) -> Calibrator:
     return parts[0] if len(parts) == 1 else Chain(tuple(parts))
 
 
-def from_state(state: dict[str, Any], arrays: Mapping[str, Any] | None = None) -> Calibrator:
-    """The calibrator whose ``state()`` and ``arrays()`` these are."""
+def from_state(
+    state: dict[str, Any], arrays: Mapping[str, Any] | None = None, classes: int | None = None
+) -> Calibrator:
+    """The calibrator whose ``state()`` and ``arrays()`` these are; refused where they fit no model of so many
+    classes."""
     try:
         names, values = state["name"].split("+"), {**state["parameters"], **(arrays or {})}
         if len(names) == 1:
-            return pick("calibrator", names[0], calibrators())(**values)
+            calibrator: Calibrator = pick("calibrator", names[0], calibrators())(**values)
+            calibrator.check(classes)
+            return calibrator
         split = [(*name.split(".", 1), value) for name, value in values.items()]
         return Chain(
             tuple(
                 from_state(
-                    {"name": part, "parameters": {name: value for of, name, value in split if of == part}}
+                    {"name": part, "parameters": {name: value for of, name, value in split if of == part}},
+                    classes=classes,
                 )
                 for part in names
             )

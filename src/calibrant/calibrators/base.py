@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from calibrant.errors import UserError
+from calibrant.scores.base import widths
+from calibrant.scores.shapes import Shapes, check_finite, check_shapes
 from calibrant.types import Needs, Outputs
 
 Floats = NDArray[np.float64]
@@ -34,6 +36,7 @@ class Calibrator(ABC):
     needs: ClassVar[Needs] = frozenset()
     # Whether it has room enough to learn the texts it is fitted on: these then tell nothing of new text.
     learns_by_heart: ClassVar[bool] = True
+    shapes: ClassVar[Shapes] = {}  # of its values; () for a number, see ``scores.base.widths``
 
     def fit(self, outputs: Outputs, labels: ArrayLike, train: Labelled | None = None) -> Self:
         """The calibrator fitted to the outputs and true classes (n,) of dev texts.
@@ -101,6 +104,13 @@ class Calibrator(ABC):
                 "the dev texts first."
             )
         outputs.check(self.needs, f"The calibrator {self.name!r}")
+        check_shapes(self._values(), self.shapes, widths(outputs))
+
+    def check(self, classes: int | None = None) -> None:
+        """Refuse values that no ``fit`` to logits of so many classes has made."""
+        values = self._values()
+        check_finite(values, self.shapes)
+        check_shapes(values, self.shapes, {} if classes is None else {"K": classes})
 
     def _values(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from scipy.special import softmax
 
 from calibrant.calibrators.base import Calibrator, Floats, Integers, Labelled
 from calibrant.errors import UserError
+from calibrant.scores.shapes import Shapes
 from calibrant.scores.two_layer_mahalanobis import TwoLayerMahalanobis
 from calibrant.types import Needs, Outputs
 
@@ -30,6 +31,8 @@ class Familiarity(Calibrator):
     citation: ClassVar[str] = "Bates et al. (2023), Testing for Outliers with Conformal p-values"
     needs: ClassVar[Needs] = TwoLayerMahalanobis.needs
     learns_by_heart: ClassVar[bool] = False  # a rank cannot
+
+    shapes: ClassVar[Shapes] = {"alpha": (), **TwoLayerMahalanobis.shapes, "distances": ("n",)}
 
     alpha: float = 0.05
     means: Floats | None = None  # of the score, as ``scores/two_layer_mahalanobis`` has them

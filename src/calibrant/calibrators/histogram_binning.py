@@ -9,6 +9,7 @@ from scipy.special import softmax
 from calibrant.calibrators.base import Calibrator, Floats, Integers, Labelled
 from calibrant.calibrators.likelihood import renormalised
 from calibrant.errors import UserError
+from calibrant.scores.shapes import Shapes, check_shapes
 from calibrant.types import Outputs
 
 
@@ -24,12 +25,15 @@ class HistogramBinning(Calibrator):
     name: ClassVar[str] = "histogram-binning"
     citation: ClassVar[str] = "Zadrozny and Elkan (2001), Obtaining calibrated probability estimates"
 
+    shapes: ClassVar[Shapes] = {"values": ("K", "bins")}
+
     bins: int = 15
     values: list[list[float]] | None = None  # (K, bins)
 
     def __post_init__(self) -> None:
-        if self.bins < 1:
-            raise UserError(f"`bins` must be at least 1, got {self.bins}.")
+        if not isinstance(self.bins, int) or self.bins < 1:
+            raise UserError(f"`bins` must be at least 1, got {self.bins!r}.")
+        check_shapes({"values": self.values}, {"values": ("K", "bins")}, {"bins": self.bins})
 
     def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
         z = outputs.logits

@@ -8,6 +8,8 @@ from scipy.special import softmax
 
 from calibrant.calibrators.base import Calibrator, Floats, Integers, Labelled
 from calibrant.calibrators.likelihood import renormalised
+from calibrant.errors import UserError
+from calibrant.scores.shapes import check_finite, check_shapes
 from calibrant.types import Outputs
 
 
@@ -24,6 +26,15 @@ class Isotonic(Calibrator):
 
     points: list[list[float]] | None = None  # for each class, probabilities before
     values: list[list[float]] | None = None  # and after
+
+    def check(self, classes: int | None = None) -> None:
+        """Refuse, beside that, what is no curve for each class."""
+        points, values = self.points or [], self.values or []
+        if len(points) != len(values) or classes not in (None, len(points)):
+            raise UserError(f"`points` and `values` must hold a curve for each of {classes} classes.")
+        for x, m in zip(points, values, strict=True):
+            check_finite({"points": x, "values": m}, {"points": ("n",), "values": ("n",)})
+            check_shapes({"points": x, "values": m}, {"points": ("n",), "values": ("n",)}, {})
 
     def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
         from sklearn.isotonic import IsotonicRegression

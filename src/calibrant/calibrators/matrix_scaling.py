@@ -10,6 +10,7 @@ from calibrant.calibrators.base import Calibrator, Floats, Integers, Labelled
 from calibrant.calibrators.foldable import Foldable
 from calibrant.calibrators.likelihood import minimise, nll_and_gradient
 from calibrant.errors import UserError
+from calibrant.scores.shapes import Shapes
 from calibrant.types import Outputs
 
 STRENGTHS = (1e6, 1e4, 1e2, 1.0)
@@ -28,6 +29,8 @@ class MatrixScaling(Calibrator, Foldable):
 
     name: ClassVar[str] = "matrix-scaling"
     citation: ClassVar[str] = "Kull et al. (2019), Beyond temperature scaling: Dirichlet calibration"
+
+    shapes: ClassVar[Shapes] = {"strength": (), "weights": ("K", "K"), "b": ("K",)}
 
     strength: float | None = None  # λ; None: the one of STRENGTHS that is best in 3-fold cross-validation
     weights: list[list[float]] | None = None  # W, (K, K)

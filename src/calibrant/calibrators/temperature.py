@@ -11,6 +11,8 @@ from scipy.special import softmax
 from calibrant.calibrators.base import Calibrator, Floats, Integers, Labelled
 from calibrant.calibrators.foldable import Foldable
 from calibrant.calibrators.likelihood import nll_and_gradient
+from calibrant.errors import UserError
+from calibrant.scores.shapes import Shapes
 from calibrant.types import Outputs
 
 COLDEST, HOTTEST = 0.01, 100.0
@@ -39,7 +41,13 @@ class Temperature(Calibrator, Foldable):
     citation: ClassVar[str] = "Guo et al. (2017), On Calibration of Modern Neural Networks"
     learns_by_heart: ClassVar[bool] = False  # one number cannot
 
+    shapes: ClassVar[Shapes] = {"temperature": ()}
+
     temperature: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.temperature is not None and not self.temperature > 0:  # so that NaN fails
+            raise UserError(f"`temperature` must be above 0, got {self.temperature}.")
 
     def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
         z = outputs.logits

@@ -9,6 +9,7 @@ from scipy.special import softmax
 from calibrant.calibrators.base import Calibrator, Floats, Integers, Labelled
 from calibrant.calibrators.foldable import Foldable
 from calibrant.calibrators.likelihood import minimise, nll_and_gradient
+from calibrant.scores.shapes import Shapes
 from calibrant.types import Outputs
 
 
@@ -18,6 +19,8 @@ class VectorScaling(Calibrator, Foldable):
 
     name: ClassVar[str] = "vector-scaling"
     citation: ClassVar[str] = "Guo et al. (2017), On Calibration of Modern Neural Networks"
+
+    shapes: ClassVar[Shapes] = {"w": ("K",), "b": ("K",)}
 
     w: list[float] | None = None
     b: list[float] | None = None

@@ -8,7 +8,8 @@ import sys
 
 import typer
 
-from calibrant.errors import UserError
+from calibrant.cli.printing import say
+from calibrant.errors import UserError, visible
 
 app = typer.Typer(
     name="calibrant",
@@ -32,7 +33,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
     if version:
         from calibrant import __version__
 
-        typer.echo(f"calibrant {__version__}")
+        say(f"calibrant {__version__}")
         raise typer.Exit
 
 
@@ -56,10 +57,10 @@ def main() -> None:
         if end.code == 130:  # what typer makes of Ctrl-C
             goes_on = sys.argv[1:2] in (["train"], ["demo"], ["study"])
             more = "; the same command again goes on from its last checkpoint" if goes_on else ""
-            typer.echo(f"calibrant: interrupted{more}.", err=True)
+            say(f"calibrant: interrupted{more}.", err=True)
         raise
 
 
 def _fail(sentence: str) -> None:
-    typer.echo(f"calibrant: {' '.join(sentence.splitlines())}", err=True)
+    say(f"calibrant: {visible(sentence)}", err=True)
     sys.exit(2)

@@ -1,11 +1,11 @@
 """``calibrant audit``."""
 
-import json
 from typing import Annotated, Any
 
 import typer
 
 from calibrant.cli.options import Json, Page
+from calibrant.cli.printing import say, say_json
 
 
 def audit(
@@ -65,11 +65,11 @@ def audit(
         entries = [found.as_it_is] if remedy is None else [found.as_it_is, remedy.entry]
         write_report(report, f"calibrant audit: {model}", entries, notes=[*found.words, *reasons])
     if json_:
-        typer.echo(json.dumps(found.as_json(), ensure_ascii=False))
+        say_json(found.as_json())
         return
-    typer.echo("\n".join(found.words))
+    say("\n".join(found.words))
     if remedy is None:
-        typer.echo("With --dev, another labelled file, it would fit calibrators and say what to do.")
+        say("With --dev, another labelled file, it would fit calibrators and say what to do.")
     else:
         from calibrant.cli.tables import plain_table
 
@@ -84,21 +84,21 @@ def audit(
             for row in found.table()
         ]
         chosen = f"chosen there, as the simplest that is as good as the best: {remedy.chosen.name}"
-        typer.echo(f"\nCalibrators fitted on dev (NLL by cross-validation); {chosen}.")
-        typer.echo(f"{plain_table(rows)}\n")
+        say(f"\nCalibrators fitted on dev (NLL by cross-validation); {chosen}.")
+        say(f"{plain_table(rows)}\n")
         if remedy.familiar is not None:
-            typer.echo(f"{plain_table(_familiarity(remedy.entry.metrics, remedy.familiar.metrics))}\n")
-        typer.echo("\n".join([*reasons, f"Advice: {remedy.advice.in_words()}."]))
+            say(f"{plain_table(_familiarity(remedy.entry.metrics, remedy.familiar.metrics))}\n")
+        say("\n".join([*reasons, f"Advice: {remedy.advice.in_words()}."]))
         if found.exported is not None:
             advised = remedy.advice.action == "calibrate"
             how = "Written" if advised else "Written as you asked, though the advice is another"
             what = f"a plain transformers model with {remedy.chosen.name} folded in"
-            typer.echo(f"{how}: {found.exported}, {what}.")
+            say(f"{how}: {found.exported}, {what}.")
         elif export is not None:
-            typer.echo("Nothing was exported: dev says that no calibrator helps.")
+            say("Nothing was exported: dev says that no calibrator helps.")
     if report is not None:
-        typer.echo(f"Report: {report}")
-    typer.echo(f"Next: {found.next_command}")
+        say(f"Report: {report}")
+    say(f"Next: {found.next_command}")
 
 
 def _familiarity(without: dict[str, Any], with_it: dict[str, Any]) -> list[dict[str, str]]:

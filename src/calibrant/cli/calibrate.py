@@ -1,6 +1,5 @@
 """``calibrant calibrate``."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibrant.cli.options import Dev, Json, LabelColumn, RunFolder, TextColumn
-from calibrant.errors import UserError
+from calibrant.cli.printing import say, say_json
+from calibrant.errors import UserError, visible
 
 if TYPE_CHECKING:
     from calibrant.runs.record import ThresholdRecord
@@ -43,9 +43,9 @@ def calibrate(
             rule = task.remove_calibrator(run)
             if json_:
                 result = {"run": str(run), "calibrator": None, "removed_rule": _as_json(rule)}
-                typer.echo(json.dumps(result))
+                say_json(result)
             else:
-                typer.echo(f"{run}: no calibrator.")
+                say(f"{run}: no calibrator.")
                 _tell_of(rule, run)
             return
         kind = pick("calibrator", calibrator, calibrators())
@@ -60,16 +60,16 @@ def calibrate(
     if json_:
         result = {"run": str(run), "calibrator": calibrator, "dev": asdict(done.dev.provenance())}
         figures = {"before": done.before, "after": done.after, "removed_rule": _as_json(done.removed_rule)}
-        typer.echo(json.dumps({**result, **figures}))
+        say_json({**result, **figures})
         return
     before, after = done.before, done.after
-    typer.echo(f"{run}: {done.calibrator.summary()}, fitted on {len(done.dev)} texts, {done.dev.source}")
-    typer.echo(
+    say(f"{run}: {done.calibrator.summary()}, fitted on {len(done.dev)} texts, {visible(done.dev.source)}")
+    say(
         f"there: NLL {before['nll']:.3f} → {after['nll']:.3f}, ECE {before['ece']:.1%} → {after['ece']:.1%}, "
         f"accuracy {before['accuracy']:.1%} → {after['accuracy']:.1%}"
     )
     _tell_of(done.removed_rule, run)
-    typer.echo(f"Next, on other texts: calibrant evaluate {run} --test test.csv")
+    say(f"Next, on other texts: calibrant evaluate {run} --test test.csv")
 
 
 def _as_json(rule: "ThresholdRecord | None") -> dict[str, Any] | None:
@@ -78,7 +78,7 @@ def _as_json(rule: "ThresholdRecord | None") -> dict[str, Any] | None:
 
 def _tell_of(removed_rule: "ThresholdRecord | None", run: Path) -> None:
     if removed_rule is not None:
-        typer.echo(
+        say(
             "The rule of abstention no longer holds and was removed; learn it again with `calibrant "
             f"threshold {run} …`."
         )

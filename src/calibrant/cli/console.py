@@ -13,9 +13,15 @@ from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
+from calibrant.errors import visible
 from calibrant.types import Progress
 
 SECONDS = 30  # between two lines, where there is no terminal
+
+
+class _OneLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(record.getMessage())
 
 
 @contextmanager
@@ -30,7 +36,7 @@ def working() -> Iterator[Progress]:
         yield _lines(console)
         return
     # Standard output is left alone: rich would send it to standard error, too.
-    columns = TextColumn("{task.description}"), BarColumn(), _Words()
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), _Words()
     bars, tasks = Bars(*columns, console=console, transient=True, redirect_stdout=False), {}
 
     def progress(what: str, done: int, total: int) -> None:
@@ -38,7 +44,7 @@ def working() -> Iterator[Progress]:
             bars.start()  # not before: a mistake found early leaves its sentence alone on the terminal
             for task in bars.tasks:  # a study has hundreds: what is finished makes room
                 task.visible = not task.finished
-            tasks[what] = bars.add_task(what, total=total)
+            tasks[what] = bars.add_task(visible(what), total=total)
         bars.update(tasks[what], completed=done, total=total)
 
     try:
@@ -98,9 +104,12 @@ def _quiet(console: Console) -> None:
 
     def show(message: Warning | str, category: type[Warning], filename: str, *rest: object) -> None:
         if Path(filename).is_relative_to(ours):
-            console.print(f"calibrant: warning: {message}", markup=False, highlight=False)
+            told = f"calibrant: warning: {visible(message)}"
+            console.print(told, markup=False, highlight=False, emoji=False)
 
     warnings.showwarning = show  # type: ignore[assignment]
     logger = logging.getLogger("calibrant")
-    logger.handlers = [RichHandler(console=console, show_time=False, show_level=False, show_path=False)]
+    handler = RichHandler(console=console, show_time=False, show_level=False, show_path=False)
+    handler.setFormatter(_OneLine())
+    logger.handlers = [handler]
     logger.setLevel(logging.INFO)

@@ -1,11 +1,13 @@
 """``calibrant demo``."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from calibrant.cli.printing import say, say_json
+from calibrant.errors import visible
 
 
 def demo(
@@ -27,18 +29,16 @@ def demo(
 
         summary = task.demo(out, seed=seed, progress=progress)
     if json_:
-        typer.echo(json.dumps(summary))
+        say_json(summary)
         return
     from calibrant.cli.tables import plain_table
 
-    typer.echo("\n".join(task.ABOUT) + "\n")
-    typer.echo(plain_table(_rows(summary["metrics"])))
-    typer.echo(
-        "\nTexts drawn at random: some that the first model gets right, some wrong, some near, some far.\n"
-    )
+    say("\n".join(task.ABOUT) + "\n")
+    say(plain_table(_rows(summary["metrics"])))
+    say("\nTexts drawn at random: some that the first model gets right, some wrong, some near, some far.\n")
     for example in summary["examples"]:
-        typer.echo(f"{example['kind']}: {example['text'][:70]}…\n    {_answers(example)}")
-    typer.echo(f"\nNumbers: {out}/summary.json   Report: {out}/report.html")
+        say(f"{example['kind']}: {visible(example['text'][:70])}…\n    {_answers(example)}")
+    say(f"\nNumbers: {out}/summary.json   Report: {out}/report.html")
 
 
 def _rows(metrics: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
@@ -63,7 +63,7 @@ def _rows(metrics: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
 
 def _answers(example: dict[str, Any]) -> str:
     answers = [
-        f"{name}: {answer['label']} {100 * answer['confidence']:.0f} %"
+        f"{name}: {visible(answer['label'])} {100 * answer['confidence']:.0f} %"
         for name, answer in example["answers"].items()
     ]
-    return " | ".join([f"truth: {example['truth']}", *answers])
+    return " | ".join([f"truth: {visible(example['truth'])}", *answers])

@@ -1,11 +1,11 @@
 """``calibrant evaluate``."""
 
-import json
 from typing import Annotated
 
 import typer
 
 from calibrant.cli.options import Json, LabelColumn, Page, RunFolder, TextColumn
+from calibrant.cli.printing import say, say_json
 
 
 def evaluate(
@@ -51,16 +51,16 @@ def evaluate(
         notes = measured.notes + measured.rule_notes
         write_report(report, f"calibrant: {run}", [measured.entry], notes=notes)
     if json_:
-        typer.echo(json.dumps(measured.entry.metrics))
+        say_json(measured.entry.metrics)
         return
     from calibrant.cli.tables import metric_table, score_table
 
-    typer.echo(metric_table({str(run): measured.entry.metrics}))
+    say(metric_table({str(run): measured.entry.metrics}))
     if scores:
-        typer.echo(score_table(measured.entry.metrics["scores"]))
+        say(score_table(measured.entry.metrics["scores"]))
     if "abstention" in measured.entry.metrics:
         from calibrant.runs.card import abstention_in_words
 
-        typer.echo(f"By its rule: {abstention_in_words(measured.entry.metrics['abstention'])}")
+        say(f"By its rule: {abstention_in_words(measured.entry.metrics['abstention'])}")
     if report is not None:
-        typer.echo(f"Report: {report}")
+        say(f"Report: {report}")

@@ -1,12 +1,12 @@
 """``calibrant export``."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from calibrant.cli.options import Json, RunFolder
+from calibrant.cli.printing import say, say_json
 
 
 def export(
@@ -31,10 +31,10 @@ def export(
     if json_:
         result = {"run": str(run), "folder": str(folder), "calibrator": done.calibrator}
         differences = {"difference": done.difference, "onnx_difference": done.onnx_difference}
-        typer.echo(json.dumps(result | differences))
+        say_json(result | differences)
         return
     inside = "no calibrator" if done.calibrator is None else f"{done.calibrator} folded in"
-    typer.echo(f"{folder}: plain transformers model, {inside}; probabilities equal to {done.difference:.0e}")
+    say(f"{folder}: plain transformers model, {inside}; probabilities equal to {done.difference:.0e}")
     if done.onnx_difference is not None:
-        typer.echo(f"{folder / 'model.onnx'}: probabilities equal to {done.onnx_difference:.0e}")
-    typer.echo(f'In Python: pipeline("text-classification", "{folder}", truncation=True)')
+        say(f"{folder / 'model.onnx'}: probabilities equal to {done.onnx_difference:.0e}")
+    say(f'In Python: pipeline("text-classification", "{folder}", truncation=True)')

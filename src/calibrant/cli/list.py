@@ -1,10 +1,11 @@
 """``calibrant list``."""
 
-import json
 from enum import StrEnum
 from typing import Annotated
 
 import typer
+
+from calibrant.cli.printing import say, say_json
 
 
 class Kind(StrEnum):
@@ -33,7 +34,7 @@ def list_(
 
     rows = task.list_(kind)
     if json_:
-        typer.echo(json.dumps(rows, ensure_ascii=False))
+        say_json(rows)
         return
     from calibrant.cli.tables import plain_table
 
@@ -42,4 +43,4 @@ def list_(
         {name: value.split(")")[0] + ")" if name == "citation" else value for name, value in row.items()}
         for row in rows
     ]
-    typer.echo(plain_table(short))
+    say(plain_table(short))

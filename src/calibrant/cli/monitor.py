@@ -1,12 +1,13 @@
 """``calibrant monitor``."""
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from calibrant.cli.options import Json, RunFolder, TextColumn
+from calibrant.cli.printing import say, say_json
+from calibrant.errors import visible
 
 if TYPE_CHECKING:
     from calibrant.decide.drift import Interval
@@ -58,9 +59,9 @@ def monitor(
             progress=progress,
         )
     if json_:
-        typer.echo(json.dumps({"run": str(run), **asdict(found)}, ensure_ascii=False))
+        say_json({"run": str(run), **asdict(found)})
     else:
-        typer.echo(_told(found))
+        say(_told(found))
     if found.moved:
         raise typer.Exit(MOVED)
 
@@ -80,7 +81,7 @@ def _told(found: "Monitored") -> str:
     ]
     known = [row for row in rows if row[1:] != (None, None)]
     lines = [
-        f"then: {then.texts.source}; now: {now.texts.source}",
+        f"then: {visible(then.texts.source)}; now: {visible(now.texts.source)}",
         plain_table([dict(zip(("", "then", "now"), row, strict=True)) for row in known]),
     ]
     if found.unseen_labels:

@@ -1,12 +1,12 @@
 """``calibrant predict``."""
 
-import json
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from calibrant.cli.options import RunFolder, TextColumn
+from calibrant.cli.printing import say_json
 from calibrant.errors import UserError
 
 
@@ -70,7 +70,7 @@ def predict(
 
         if file == "-":
             file, text = None, read_lines(sys.stdin.buffer, "standard input")
-        held: list[str] = []
+        held: list[dict[str, Any]] = []
         for row in task.predict(
             run,
             texts=None if file else text,
@@ -83,10 +83,9 @@ def predict(
             dev=dev,
             progress=progress,
         ):
-            line = json.dumps(row, ensure_ascii=False)
             if sys.stdout.isatty():  # where the bar is in the way
-                held.append(line)
+                held.append(row)
             else:
-                typer.echo(line)
-    for line in held:
-        typer.echo(line)
+                say_json(row)
+    for row in held:
+        say_json(row)

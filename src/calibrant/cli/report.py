@@ -1,12 +1,12 @@
 """``calibrant report``."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from calibrant.cli.options import LabelColumn, TextColumn
+from calibrant.cli.printing import say, say_json
 
 
 def report(
@@ -44,9 +44,9 @@ def report(
         )
     metrics = {entry.name: entry.metrics for entry in entries}
     if json_:
-        typer.echo(json.dumps(metrics))
+        say_json(metrics)
         return
     from calibrant.cli.tables import metric_table
 
-    typer.echo(metric_table(metrics))
-    typer.echo(f"Report: {out}")
+    say(metric_table(metrics))
+    say(f"Report: {out}")

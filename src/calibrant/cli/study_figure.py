@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from calibrant.cli.printing import say
+
 
 class Format(StrEnum):
     """Of the files."""
@@ -42,6 +44,6 @@ def figure(
 
         written = write_figures(study, out or study / "figures", what, dataset or (), format, progress)
     for path in written.paths:
-        typer.echo(path)
+        say(path)
     for sentence in written.missing:
-        typer.echo(f"calibrant: {sentence}", err=True)
+        say(f"calibrant: {sentence}", err=True)

@@ -1,6 +1,5 @@
 """``calibrant study run``."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from calibrant.cli.options import Json
+from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError
 
 Several = list[str] | None
@@ -79,11 +79,11 @@ def run(
             outcome = run_study(study, asked, kind(**where), drop_runs, progress)
             result = {"study": str(study), **asdict(outcome)}
     if json_:
-        typer.echo(json.dumps(result))
+        say_json(result)
     elif dry_run:
-        typer.echo(_plan(result))
+        say(_plan(result))
     else:
-        typer.echo(
+        say(
             f"{study}: {result['cells']} cells, {result['measured']} of them measured now, in "
             f"{_time(result['seconds'])}.\nNext: calibrant study table {study}"
         )

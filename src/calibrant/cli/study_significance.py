@@ -1,12 +1,12 @@
 """``calibrant study significance``."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from calibrant.cli.options import Json
+from calibrant.cli.printing import say, say_json
 
 
 def significance(
@@ -43,9 +43,7 @@ def significance(
     notes = remarks(comparisons, level) + left_out(cells)
     if json_:
         result = {"metric": metric, "method": method, "level": level, "notes": notes}
-        typer.echo(
-            json.dumps({**result, "comparisons": [asdict(c) for c in comparisons]}, ensure_ascii=False)
-        )
+        say_json({**result, "comparisons": [asdict(c) for c in comparisons]})
         return
     from calibrant.cli.tables import plain_table
 
@@ -63,6 +61,6 @@ def significance(
             for c in comparisons
             if c.dataset == name
         ]
-        typer.echo(f"{metric} of {method} on {name}\n{plain_table(rows)}\n")
+        say(f"{metric} of {method} on {name}\n{plain_table(rows)}\n")
     for note in notes:
-        typer.echo(note)
+        say(note)

@@ -1,12 +1,12 @@
 """``calibrant study table``."""
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError
 
 
@@ -63,8 +63,8 @@ def table(
         out.parent.mkdir(parents=True, exist_ok=True)
         write_text(out, text)
     if json_:
-        typer.echo(json.dumps([asdict(made) for made in tables], ensure_ascii=False))
+        say_json([asdict(made) for made in tables])
     elif out is not None:
-        typer.echo(f"{len(tables)} tables of {len(cells)} cells: {out}")
+        say(f"{len(tables)} tables of {len(cells)} cells: {out}")
     else:
-        typer.echo(text, nl=False)
+        say(text, nl=False)

@@ -7,12 +7,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from calibrant.errors import visible
+
 
 def plain_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """One line a row, columns from the keys."""
     table = _table(*rows[0]) if rows else _table("none")
     for row in rows:
-        table.add_row(*("–" if value is None else str(value) for value in row.values()))
+        table.add_row(*("–" if value is None else visible(value) for value in row.values()))
     return _text(table)
 
 
@@ -64,9 +66,9 @@ def _shown(value: float | None, percent: bool = True) -> str:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="none")  # ``say`` prints no codes
     for i, column in enumerate(columns):
-        table.add_column(column, overflow="fold", no_wrap=i == 0)
+        table.add_column(visible(column), overflow="fold", no_wrap=i == 0)
     return table
 
 
@@ -75,5 +77,5 @@ def _text(table: Table) -> str:
     if not console.is_terminal:  # a file or a pipe has room for whole names
         console.width = 10_000
     with console.capture() as capture:
-        console.print(table, markup=False, highlight=False)
+        console.print(table, markup=False, highlight=False, emoji=False)
     return capture.get().rstrip("\n")

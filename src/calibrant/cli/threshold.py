@@ -1,11 +1,11 @@
 """``calibrant threshold``."""
 
-import json
 from typing import Annotated
 
 import typer
 
 from calibrant.cli.options import Dev, Json, LabelColumn, RunFolder, TextColumn
+from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError
 
 
@@ -44,7 +44,10 @@ def threshold(
 
         if risk is None:
             task.remove_rule(run)
-            typer.echo(json.dumps({"run": str(run), "threshold": None}) if json_ else f"{run}: no rule.")
+            if json_:
+                say_json({"run": str(run), "threshold": None})
+            else:
+                say(f"{run}: no rule.")
             return
         learnt = task.threshold(
             run,
@@ -60,19 +63,19 @@ def threshold(
         )
     stored, naive = learnt.stored, learnt.naive
     if json_:
-        typer.echo(json.dumps({"run": str(run), **stored.model_dump(), "naive": naive}))
+        say_json({"run": str(run), **stored.model_dump(), "naive": naive})
         return
     from calibrant.runs.card import rule_in_words, threshold_in_words
 
     on_dev = stored.dev
-    typer.echo(f"{run}: {rule_in_words(stored)}")
-    typer.echo(f"On the dev texts it answers {on_dev.coverage:.1%}, of which {on_dev.risk:.1%} are wrong.")
+    say(f"{run}: {rule_in_words(stored)}")
+    say(f"On the dev texts it answers {on_dev.coverage:.1%}, of which {on_dev.risk:.1%} are wrong.")
     if ood is not None:
-        typer.echo(f"The score turns away {on_dev.turned_away:.1%} of them as unfamiliar.")
+        say(f"The score turns away {on_dev.turned_away:.1%} of them as unfamiliar.")
     if naive is not None:
-        typer.echo(
+        say(
             f"The naive threshold {threshold_in_words(naive['threshold'])} would answer "
             f"{naive['coverage']:.1%} of them with {naive['risk']:.1%} wrong, and promise nothing: "
             f"{100 * (naive['coverage'] - on_dev.coverage):.1f} points of coverage are the price."
         )
-    typer.echo(f"Next, on other texts: calibrant evaluate {run} --test test.csv")
+    say(f"Next, on other texts: calibrant evaluate {run} --test test.csv")

@@ -1,12 +1,12 @@
 """``calibrant train``."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from calibrant.errors import UserError
+from calibrant.cli.printing import say, say_json
+from calibrant.errors import UserError, visible
 from calibrant.methods import AXES, DEFAULT, METHODS
 
 TRAINERS_OWN = frozenset({"loss", "grad_norm", "learning_rate", "epoch", "step"})
@@ -148,31 +148,31 @@ def train(
     training = made.training
     if json_:
         result = {"run": str(out), "method": made.name, "texts": texts, "labels": labels}
-        typer.echo(json.dumps(result | training.model_dump()))
+        say_json(result | training.model_dump())
         return
-    typer.echo(f"{texts['train']} texts, {texts['dev']} for dev, {len(labels)} classes: {_some(labels)}")
+    say(f"{texts['train']} texts, {texts['dev']} for dev, {len(labels)} classes: {_some(labels)}")
     for entry in training.history:
         terms = " ".join(f"{name} {value:.4g}" for name, value in entry.items() if name not in TRAINERS_OWN)
         if "loss" in entry:
-            typer.echo(f"epoch {entry['epoch']:.0f}: {terms}", nl=False)
+            say(f"epoch {entry['epoch']:.0f}: {terms}", nl=False)
         else:
             if not entry["epoch"]:
-                typer.echo("epoch 0:", nl=False)
-            typer.echo(f"  dev accuracy {entry['eval_accuracy']:.1%} nll {entry['eval_nll']:.3f}")
+                say("epoch 0:", nl=False)
+            say(f"  dev accuracy {entry['eval_accuracy']:.1%} nll {entry['eval_nll']:.3f}")
     if (fitted := made.calibrator()) is not None and (kept := made.record.calibrator) is not None:
-        typer.echo(f"calibrator: {fitted.summary()}, fitted on {kept.fitted_on.n} texts")
+        say(f"calibrator: {fitted.summary()}, fitted on {kept.fitted_on.n} texts")
     accuracy, confidence = training.dev_accuracy, training.dev_confidence
     says, advice = "", ""
     if confidence is not None:
         says, advice = f"says {confidence:.0%} and ", _advice(confidence - accuracy)
-    typer.echo(
+    say(
         f"{out}: best epoch {training.best_epoch:.0f}; on dev it {says}is right in {accuracy:.0%}{advice}.\n"
         f"Next: calibrant evaluate {out} --test test.csv"
     )
 
 
 def _some(labels: list[str], at_most: int = 8) -> str:
-    return ", ".join(labels[:at_most]) + (", …" if len(labels) > at_most else "")
+    return ", ".join(map(visible, labels[:at_most])) + (", …" if len(labels) > at_most else "")
 
 
 def _chosen(settings: dict[str, Any], name: str | None) -> dict[str, Any]:
@@ -194,6 +194,8 @@ def _advice(gap: float) -> str:
 
 
 def _hyper_parameters(assignments: list[str]) -> dict[str, Any]:
+    from calibrant._system.strict_json import loads
+
     values = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
@@ -202,7 +204,7 @@ def _hyper_parameters(assignments: list[str]) -> dict[str, Any]:
         if name == "name":
             raise UserError(f"--set {assignment}: the objective is chosen by --objective {value}.")
         try:
-            values[name] = json.loads(value)
-        except json.JSONDecodeError:
+            values[name] = loads(value)
+        except ValueError:
             values[name] = value  # a word, such as the name of a solver
     return values

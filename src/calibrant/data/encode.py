@@ -8,6 +8,11 @@ from torch import Tensor
 
 from calibrant.errors import UserError
 
+LONG, LONG_AT_MOST = 20_000, 320_000
+"""Characters up to which all of a text is tokenised, whatever is kept, and beyond which none is read."""
+CHARACTERS = 16
+"""Of a token, as a rule, at most; of what is kept all is read."""
+
 
 def check_characters(texts: Sequence[str]) -> None:
     """Refuse what no tokenizer takes."""
@@ -23,13 +28,34 @@ def check_characters(texts: Sequence[str]) -> None:
 def encode(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[list[int]]:
     """Token ids of each text, special tokens included, cut to ``max_length`` or what the model can take."""
     check_characters(texts)
+    most = min(max_length, tokenizer.model_max_length)
     ids: list[list[int]] = tokenizer(
-        list(texts),
+        [_cut(tokenizer, text, most) for text in texts],
         truncation=True,
-        max_length=min(max_length, tokenizer.model_max_length),
+        max_length=most,
         return_attention_mask=False,
     )["input_ids"]
     return ids
+
+
+def _cut(tokenizer: Any, text: str, most: int) -> str:
+    """As much of a very long text as its first tokens come from; 10 MB would take a minute and a gigabyte.
+
+    A tokenizer takes a text apart into words, and each word into tokens by itself. So the tokens of a
+    beginning are those of the whole text, but for its last word. It is long enough once the words before the
+    last have as many tokens as are kept. Text without so many words is read up to ``LONG_AT_MOST``.
+    """
+    text = text[: max(LONG_AT_MOST, CHARACTERS * most)]
+    length = max(LONG, CHARACTERS * most)
+    while length < len(text) and tokenizer.is_fast:  # others do not tell of words
+        beginning = text[:length]
+        space = max(beginning.rfind(" "), beginning.rfind("\n"))
+        beginning = beginning[:space] if space > length // 2 else beginning
+        words = tokenizer(beginning, add_special_tokens=False, verbose=False).word_ids()
+        if words and words[-1] is not None and len(words) - words.count(words[-1]) >= most:
+            return beginning
+        length *= 4
+    return text
 
 
 def pad(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:

@@ -3,6 +3,8 @@
 import csv
 import hashlib
 import json
+import os
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -67,6 +69,11 @@ def read_file(
             raise UserError(f"{path} cannot be read ({error.strerror or error}).") from error
     if not columns:
         raise UserError(f"{path}: the file is empty; it needs rows with a text each.")
+    for column in (text_column, label_column):
+        if columns.count(column) > 1:
+            raise UserError(
+                f"{path}: {columns.count(column)} columns are called {column!r}; rename all but one."
+            )
     if text_column not in columns:
         raise NoColumn(path, "text", text_column, columns)
     if labelled is None:
@@ -84,12 +91,22 @@ def read_file(
     if not texts:
         raise UserError(f"{path}: the file has no rows; it needs at least one text.")
     known = labels if labelled else None
-    return Texts(texts, known, f"file {path}", fingerprint(texts, known))
+    named = os.fsencode(path).decode("utf-8", "replace")  # a file's name may be any bytes, a record's may not
+    return Texts(texts, known, f"file {named}", fingerprint(texts, known))
+
+
+def is_empty(text: str) -> bool:
+    """Whether there is nothing to be seen in it: white space, controls and characters without width.
+
+    >>> is_empty(" \\u200b\\ufeff"), is_empty("a\\u200b")
+    (True, False)
+    """
+    return all(char.isspace() or unicodedata.category(char) in ("Cc", "Cf") for char in text)
 
 
 def _cell(value: Any, where: str, what: str, column: str) -> str:
     """A text or label as a string; refused where it is none."""
-    if value is None or value != value or not str(value).strip():  # NaN, as tables mark what is missing
+    if value is None or value != value or is_empty(str(value)):  # NaN, as tables mark what is missing
         raise UserError(f"{where}: empty {what} in column {column!r}; fill it or drop the line.")
     if isinstance(value, list | dict | bytes):
         raise UserError(
@@ -112,7 +129,7 @@ def read_lines(stream: Iterable[bytes], name: str) -> list[str]:
     if texts:
         texts[0] = texts[0].removeprefix("\ufeff")  # a byte-order mark
     for number, text in enumerate(texts, start=1):
-        if not text.strip():
+        if is_empty(text):
             raise UserError(f"{name}, line {number}: empty text; drop the line.")
     if not texts:
         raise UserError(f"{name}: empty; it needs at least one text.")
@@ -191,7 +208,17 @@ def _parquet(path: Path) -> tuple[list[str], list[Row]]:
         table = pyarrow.parquet.read_table(path)
     except pyarrow.ArrowException as error:
         raise UserError(f"{path}: not a Parquet file ({error}).") from error
-    return list(table.column_names), list(_numbered(table.to_pylist()))
+    cells = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            cells[name] = column.to_pylist()
+        except (ValueError, OverflowError, pyarrow.ArrowException) as error:
+            raise UserError(
+                f"{path}: column {name!r} ({column.type}) holds a value that Python has no type for "
+                f"({error}); drop the column or mend it."
+            ) from error
+    rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
+    return list(table.column_names), list(_numbered(rows))
 
 
 def _saved_dataset(path: Path) -> tuple[list[str], list[Row]]:

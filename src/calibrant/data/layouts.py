@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibrant.data.files import SUFFIXES, decoded, read_file, read_lines
+from calibrant.data.files import SUFFIXES, decoded, is_empty, read_file, read_lines
 from calibrant.errors import UserError
 
 Rows = tuple[list[str], list[str]]
@@ -88,12 +88,12 @@ def lines(folder: Path, part: str) -> Rows | None:
 
 def joined(parts: Iterable[str | None]) -> str:
     """The parts of a text that have something in them, a line break between."""
-    return "\n".join(part for part in parts if part and part.strip())
+    return "\n".join(part for part in parts if part and not is_empty(part))
 
 
 def with_text(rows: Iterable[tuple[str, str]]) -> Rows:
     """Public collections hold messages of which nothing was left; there is nothing to classify in them."""
-    rows = [(text, label) for text, label in rows if text.strip()]
+    rows = [(text, label) for text, label in rows if not is_empty(text)]
     return [text for text, _ in rows], [label for _, label in rows]
 
 

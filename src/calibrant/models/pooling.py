@@ -24,6 +24,7 @@ from transformers import (
 )
 from transformers.modeling_outputs import SequenceClassifierOutput
 
+from calibrant.models.saved import check_config, read_model
 from calibrant.models.split import SplitModel
 
 ENCODER_FACTS = ("vocab_size", "hidden_size", "num_hidden_layers", "max_position_embeddings", "pad_token_id")
@@ -77,7 +78,8 @@ class PooledForSequenceClassification(PreTrainedModel):  # type: ignore[misc]
         super().__init__(config)
         settings = dict(config.encoder or {})
         own = AutoConfig.for_model(settings.pop("model_type"), **settings)
-        self.encoder = AutoModel.from_config(own)
+        check_config(own)
+        self.encoder = AutoModel.from_config(own, trust_remote_code=False)
         if getattr(self.encoder, "pooler", None) is not None:
             self.encoder.pooler = None  # BERT's reads the first token for nobody
         width = config.hidden_size * (2 if config.pooling == "first+mean" else 1)
@@ -130,16 +132,13 @@ def new_pooled(
 ) -> PooledForSequenceClassification:
     """A pretrained encoder with a new head; ``config`` is the encoder's, with the labels."""
     labels = {name: getattr(config, name) for name in LABELS}
-    how = {"dtype": torch.float32, "local_files_only": local}
     if isinstance(config, PooledConfig):  # what an earlier run has left
         made_for = config.pooling
-        model = PooledForSequenceClassification.from_pretrained(
-            path, config=config, ignore_mismatched_sizes=True, **how
-        )
+        model = read_model(PooledForSequenceClassification, path, local, config, ignore_mismatched_sizes=True)
         encoder, config = model.encoder, model.encoder.config
     else:
         made_for = declared_pooling(path, config)
-        encoder = AutoModel.from_pretrained(path, config=config, **how)
+        encoder = read_model(AutoModel, path, local, config)
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None
     settings = {name: value for name, value in config.to_dict().items() if name not in LABELS}

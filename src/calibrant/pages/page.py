@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from calibrant._system.atomic import check_folder, write_text
-from calibrant.errors import UserError
+from calibrant.errors import UserError, visible
 from calibrant.metrics import metrics
 from calibrant.metrics.base import Metric
 from calibrant.pages.plots import confidence_histogram, figure_svg, histogram_top, reliability_diagram
@@ -77,7 +77,7 @@ def write_report(
         raise UserError(f"Examples may only hold answers of {names}, got {sorted(unknown)} as well.")
     template = files("calibrant.pages").joinpath("page.html.j2").read_text(encoding="utf-8")
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown_data
     )
     html = environment.from_string(template).render(
         title=title,
@@ -127,9 +127,7 @@ def _svg(draw: Any, prefix: str, label: str) -> Markup:
     figure = Figure(figsize=(3.6, 3.2), layout="constrained")
     axes: Axes = figure.add_subplot()
     draw(axes)
-    return Markup(
-        figure_svg(figure, prefix, label)
-    )  # safe: matplotlib escapes its text, figure_svg the label
+    return Markup(figure_svg(figure, prefix, label))  # nosec B704  matplotlib escapes its text, figure_svg the label
 
 
 def _group(entries: Sequence[Entry], key: str) -> dict[str, Any]:
@@ -151,6 +149,13 @@ def _group(entries: Sequence[Entry], key: str) -> dict[str, Any]:
         ]
         rows.append({"metric": metric, "cells": cells})
     return {"title": GROUPS[key], "rows": rows}
+
+
+def _shown_data(value: Any) -> Any:
+    """What the template puts in, before it is escaped; a line break is a space to HTML."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return "\n".join(map(visible, value.splitlines()))
 
 
 def _shown(value: float | None) -> str:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from calibrant.errors import visible
 from calibrant.metrics import reliability
 from calibrant.metrics.base import Floats
 from calibrant.metrics.ece import assign_bins
@@ -125,7 +126,7 @@ def figure_svg(figure: Figure, prefix: str = "", label: str = "") -> str:
     svg = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{escape(prefix)}", svg)
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, f"var({variable}, {colour})")
-    role = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
+    role = f'role="img" aria-label="{escape(visible(label))}"' if label else 'aria-hidden="true"'
     return svg.replace("<svg", f"<svg {role}", 1)
 
 

@@ -1,9 +1,11 @@
 """The model card of a run: what was trained, on what, and how far its confidence can be trusted."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
+from calibrant.errors import visible
 from calibrant.runs.record import Record, ThresholdRecord
 
 FRONT = (  # what the hub reads
@@ -17,18 +19,31 @@ FRONT = (  # what the hub reads
 FOLDED = "It is folded into the last linear layer."
 
 
+def code(data: str) -> str:
+    """Data inside Markdown: a code span, which shows what is in it and obeys nothing.
+
+    >>> code("a`b")
+    '``a`b``'
+    """
+    text = visible(data)
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    # One space at each end is taken off again; it keeps backticks at the ends apart from the fence.
+    room = " " if text[:1] in ("`", " ", "") or text[-1:] in ("`", " ") else ""
+    return f"{fence}{room}{text}{room}{fence}"
+
+
 def figures_in_words(measured: dict[str, Any], classes: int) -> list[str]:
     """What ``evaluate`` found, and on what."""
     m, on = measured["metrics"], measured["measured_on"]
     lines = [
-        f"Measured on {m['n_test']} texts ({on['test']['source']}): accuracy {m['accuracy']:.1%}, mean "
+        f"Measured on {m['n_test']} texts ({code(on['test']['source'])}): accuracy {m['accuracy']:.1%}, mean "
         f"confidence {m['mean_confidence_test']:.1%}, expected calibration error {m['ece']:.1%}. "
         f"Misclassification NBAUCC₀.₅ {m['misclassification']['nbaucc_0.5']:.3f}.",
     ]
     if m["ood"] is not None:
         lines += [
             "",
-            f"On {m['n_ood']} unfamiliar texts ({on['ood']['source']}) its mean confidence is "
+            f"On {m['n_ood']} unfamiliar texts ({code(on['ood']['source'])}) its mean confidence is "
             f"{m['mean_confidence_ood']:.1%} (a random guess: {1 / classes:.1%}); "
             f"OOD NBAUCC₀.₅ {m['ood']['nbaucc_0.5']:.3f}.",
         ]
@@ -67,14 +82,14 @@ def model_card(method: str, record: Record, measured: dict[str, Any] | None, use
         *FRONT,
         f"# A text classifier of {len(labels)} classes, trained with calibrant",
         "",
-        f"Method: `{method}` (objective `{record.objective['name']}`, inference "
-        f"`{record.method.inference}`), encoder `{config.model}`, seed {config.seed}.",
+        f"Method: {code(method)} (objective {code(record.objective['name'])}, inference "
+        f"{code(record.method.inference)}), encoder {code(config.model)}, seed {config.seed}.",
         "",
         *use,
         "## Data",
         "",
         *(
-            f"- {part}: {about.n} texts, {about.source} (fingerprint `{about.fingerprint}`)"
+            f"- {part}: {about.n} texts, {code(about.source)} (fingerprint {code(about.fingerprint)})"
             for part, about in (("train", record.data.train), ("dev", record.data.dev))
         ),
         "",
@@ -85,7 +100,8 @@ def model_card(method: str, record: Record, measured: dict[str, Any] | None, use
         name, about = record.calibrator.name, record.calibrator.fitted_on
         where = "It is part of what `calibrant.load` answers, and not of `model/` alone."
         lines += [
-            f"Calibrator: `{name}`, fitted on {about.n} texts ({about.source}). {FOLDED if use else where}",
+            f"Calibrator: {code(name)}, fitted on {about.n} texts ({code(about.source)}). "
+            f"{FOLDED if use else where}",
             "",
         ]
     if measured is None:
@@ -99,26 +115,27 @@ def model_card(method: str, record: Record, measured: dict[str, Any] | None, use
         "",
     ]
     if record.threshold is not None:
-        words = rule_of_the_run_in_words if use else rule_in_words
-        lines += ["## Abstention", "", words(record.threshold), ""]
+        rule = record.threshold
+        words = rule_of_the_run_in_words(rule) if use else rule_in_words(rule, code)
+        lines += ["## Abstention", "", words, ""]
         if measured is not None and "abstention" in measured["metrics"] and not use:
             lines += [abstention_in_words(measured["metrics"]["abstention"]), ""]
     lines += [
         "## Classes",
         "",
-        ", ".join(f"`{name}`" for name in labels),
+        ", ".join(map(code, labels)),
         "",
     ]
     return "\n".join(lines)
 
 
-def rule_in_words(stored: ThresholdRecord) -> str:
-    """When the run answers, and what that promises."""
+def rule_in_words(stored: ThresholdRecord, data: Callable[[str], str] = visible) -> str:
+    """When the run answers, and what that promises; ``data`` writes names as the place takes them."""
     rule = stored.rule
     when = f"It answers where its confidence is at least {threshold_in_words(rule.threshold)}"
     if rule.score is not None:
-        when += f" and its score `{rule.score}` below {rule.cut:.4g}"
-    return f"{when}, and abstains elsewhere. Promised: {_promise_in_words(stored)}."
+        when += f" and its score {data(rule.score)} below {rule.cut:.4g}"
+    return f"{when}, and abstains elsewhere. Promised: {_promise_in_words(stored, data)}."
 
 
 def rule_of_the_run_in_words(stored: ThresholdRecord) -> str:
@@ -129,26 +146,26 @@ def rule_of_the_run_in_words(stored: ThresholdRecord) -> str:
         abstains = f"abstains where its confidence is {when}; do so yourself, by `score`, to have its promise"
     else:
         abstains = (
-            f"abstains by its score `{rule.score}` too: a rule that needs calibrant and is not part of "
+            f"abstains by its score {code(rule.score)} too: a rule that needs calibrant and is not part of "
             "this model, and neither is its promise"
         )
     return (
         f"This plain model answers every text. The run that it was made of {abstains}: "
-        f"{_promise_in_words(stored)}."
+        f"{_promise_in_words(stored, code)}."
     )
 
 
-def _promise_in_words(stored: ThresholdRecord) -> str:
+def _promise_in_words(stored: ThresholdRecord, data: Callable[[str], str]) -> str:
     promise, learnt_on = stored.promise, stored.learnt_on
     sure = f"with confidence {promise.confidence:.4g}"
     promised = (
         f"of the texts it answers at most {promise.risk:.2%} are wrong, {sure}, on text like the "
-        f"{learnt_on.dev.n} it was learnt on ({learnt_on.dev.source})"
+        f"{learnt_on.dev.n} it was learnt on ({data(learnt_on.dev.source)})"
     )
     if promise.ood_rate is not None and learnt_on.ood is not None:
         promised += (
             f"; of unfamiliar texts at most {promise.ood_rate:.2%} are answered, {sure}, if they are like "
-            f"the {learnt_on.ood.n} it was learnt on ({learnt_on.ood.source})"
+            f"the {learnt_on.ood.n} it was learnt on ({data(learnt_on.ood.source)})"
         )
     return promised
 

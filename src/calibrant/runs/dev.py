@@ -12,15 +12,22 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from calibrant._system.atomic import write_bytes
+from calibrant._system.strict_json import loads
 from calibrant.errors import UserError
 from calibrant.runs.store import Run
+from calibrant.scores.shapes import Shapes, check_finite, check_shapes
 from calibrant.types import Needs, Outputs, Provenance
 
 FILE = "dev.safetensors"
+SHAPES: Shapes = {
+    **{"logits": ("n", "K"), "labels": ("n",)},
+    **{"features": ("n", "h"), "middle": ("n", "m"), "layers": ("n", "l", "a")},
+}
 
 
 @dataclass(frozen=True)
@@ -40,11 +47,19 @@ def read(run: Run, needs: Needs = frozenset()) -> DevAnswers | None:
     try:
         with safe_open(path, framework="numpy") as file:
             about = file.metadata()
+            if about is None:
+                raise ValueError("it does not tell whose answers these are")
             if about["model"] != _model(run) or not needs <= set(file.keys()):
                 return None
             parts = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  not a dict
+        texts = TypeAdapter(Provenance).validate_python(loads(about["texts"]))
+        there = {name: SHAPES[name] for name in parts}
+        check_finite(parts, there)
+        check_shapes(parts, there, {"n": texts.n, "K": len(run.record.labels)})
         labels, logits = parts.pop("labels"), parts.pop("logits").astype(np.float64)
-        return DevAnswers(Outputs(logits, **parts), labels, Provenance(**json.loads(about["texts"])))
+        if labels.dtype.kind not in "iu" or not 0 <= labels.min() <= labels.max() < logits.shape[1]:
+            raise ValueError("labels are no classes")
+        return DevAnswers(Outputs(logits, **parts), labels, texts)
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
         raise UserError(f"{path} is damaged ({error}); remove it, and it is made again.") from error
 

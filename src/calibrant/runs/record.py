@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from calibrant._system.atomic import write_json
 from calibrant.calibrators import new_calibrator
-from calibrant.config import RunConfig
+from calibrant.config import RunConfig, Settings
 from calibrant.errors import UserError
 from calibrant.types import Provenance
 
@@ -22,8 +22,16 @@ def _named(settings: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-Named = Annotated[dict[str, Any], AfterValidator(_named)]
+Named = Annotated[Settings, AfterValidator(_named)]
 """The name of an entry, and its hyper-parameters."""
+Share = Annotated[float, Field(ge=0, le=1)]
+Digest = Annotated[str, Field(pattern="^[0-9a-f]+$")]
+
+
+def _distinct(labels: list[str]) -> list[str]:
+    if len(set(labels)) < max(2, len(labels)):
+        raise ValueError("two or more different ones are needed")
+    return labels
 
 
 class _Part(BaseModel):
@@ -56,7 +64,7 @@ class CalibratorRecord(_Part):
 
     name: str
     parameters: dict[str, JsonValue]
-    arrays: str | None = None  # digest of calibrator-<digest>.safetensors
+    arrays: Digest | None = None  # digest of calibrator-<digest>.safetensors
     fitted_on: Provenance
 
     def by_heart(self, texts: Provenance) -> str | None:
@@ -72,7 +80,7 @@ class CalibratorRecord(_Part):
 class RuleRecord(_Part):
     """Answer where the confidence is at least the threshold and, with a score, the score is below the cut."""
 
-    threshold: float
+    threshold: Share
     score: str | None = None
     cut: float | None = None
 
@@ -86,9 +94,9 @@ class RuleRecord(_Part):
 class PromiseRecord(_Part):
     """What the rule promises."""
 
-    risk: float
-    ood_rate: float | None = None
-    confidence: float
+    risk: Share
+    ood_rate: Share | None = None
+    confidence: Share
 
 
 class LearntOnRecord(_Part):
@@ -101,9 +109,9 @@ class LearntOnRecord(_Part):
 class OnDevRecord(_Part):
     """What the rule does on those dev texts."""
 
-    coverage: float
-    risk: float
-    turned_away: float
+    coverage: Share
+    risk: Share
+    turned_away: Share
 
 
 class ThresholdRecord(_Part):
@@ -122,8 +130,8 @@ class TrainingRecord(_Part):
     seconds: float
     work_seconds: float | None = None  # the first runs were not timed by their own work
     best_epoch: float
-    dev_accuracy: float
-    dev_confidence: float | None = None  # nor did they keep this
+    dev_accuracy: Share
+    dev_confidence: Share | None = None  # nor did they keep this
     dev_nll: float
     history: list[dict[str, int | float]]
 
@@ -139,16 +147,16 @@ class Record(_Part):
     inference: Named
     calibrator: CalibratorRecord | None
     threshold: ThresholdRecord | None = None
-    labels: list[str]
+    labels: Annotated[list[str], AfterValidator(_distinct)]
     data: DataRecord
     config: RunConfig
     versions: dict[str, str] = {}
     machine: str = ""
     created: str = ""
     training: TrainingRecord | None = None  # None until trained
-    files: dict[str, str] | None = None  # digests of model/; None until trained
-    members: list[dict[str, str]] = []  # the same of an ensemble's second, third, … member
-    scores: dict[str, str] = {}  # digests of fitted scores
+    files: dict[str, Digest] | None = None  # digests of model/; None until trained
+    members: list[dict[str, Digest]] = []  # the same of an ensemble's second, third, … member
+    scores: dict[str, Digest] = {}  # digests of fitted scores
 
     def write(self, folder: Path) -> None:
         """Into a run directory."""
@@ -159,7 +167,7 @@ def read(folder: Path) -> Record:
     """Of a run directory; one that an older version wrote is brought up to date."""
     path = folder / FILE
     try:
-        raw = dict(json.loads(path.read_text(encoding="utf-8")))
+        raw = dict(json.loads(path.read_bytes()))  # numbers that are none are found below, by name
         if raw["format"] not in (1, FORMAT):
             raise UserError(f"{path} has format {raw['format']}, this version reads {FORMAT}.")
         record = Record(**(_from_1(raw) if raw["format"] == 1 else raw))
@@ -175,8 +183,8 @@ def read(folder: Path) -> Record:
         raise UserError(f"{path} is damaged ({where}: {what}); {mend}.") from error
     except UserError:
         raise
-    except (ValueError, KeyError, TypeError) as error:
-        what = str(error).splitlines()[0]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        what = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(f"{path} is damaged ({what}); restore it or train again.") from error
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from calibrant._system.atomic import write_bytes
@@ -38,7 +39,15 @@ def load_score(run: Run, name: str) -> Score:
             f"{_path(run, name)} is missing or not the file that was saved with the run; restore it, or "
             f"remove it and fit it again with `calibrant evaluate {run.path} --test test.csv --scores`."
         )
-    return kind(**load(content))
+    try:
+        score = kind(**load(content))
+        if isinstance(score, FittedScore):
+            score.check()
+        return score
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{_path(run, name)} is damaged ({error}); remove it, and it is made again."
+        ) from error
 
 
 def is_saved(run: Run, name: str) -> bool:

@@ -25,16 +25,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from calibrant._system.atomic import write_bytes, write_json, write_text
+from calibrant._system.strict_json import loads
 from calibrant.calibrators import Calibrator, from_state
 from calibrant.config import RunConfig
 from calibrant.errors import UserError
 from calibrant.methods import Method, named
 from calibrant.runs import record as records
 from calibrant.runs.card import model_card
+from calibrant.runs.measured import checked
 from calibrant.runs.record import (
     CalibratorRecord,
     DataRecord,
@@ -46,6 +49,11 @@ from calibrant.runs.record import (
 from calibrant.types import Provenance, Splits
 
 PACKAGES = ("calibrant", "torch", "transformers", "tokenizers", "numpy")
+MODEL_FILES = (
+    *(".json", ".safetensors"),
+    *(".txt", ".model", ".spm", ".codes", ".jinja"),  # of tokenizers
+)
+"""How the files end that ``save_pretrained`` writes; all are data."""
 ANSWERING = ("files", "members", "calibrator", "threshold")
 """What of the record decides what a run answers."""
 
@@ -145,6 +153,13 @@ class Run:
     def check_files(self) -> None:
         """Refuse a model that is not the one that was saved."""
         found, saved = _digests(self.model_dir), self.record.files or {}
+        if foreign := sorted(found.keys() - saved.keys()):
+            raise UserError(f"{self.model_dir}/{foreign[0]} was not saved with the run; remove it.")
+        if no_data := sorted(name for name in saved if Path(name).suffix not in MODEL_FILES):
+            raise UserError(
+                f"{self.model_dir}/{no_data[0]}: a model is kept as {', '.join(MODEL_FILES)}; others "
+                "may be code. Train again, or get the run from somebody whom you trust."
+            )
         differing = sorted(name for name, digest in saved.items() if found.get(name) != digest)
         if differing:
             raise UserError(
@@ -176,8 +191,10 @@ class Run:
                     f"{path} is missing or not the file that was saved with the run; restore it, or fit the "
                     f"calibrator again with `calibrant calibrate {self.path} --calibrator {kept.name}`."
                 )
-            arrays = load_arrays(content)
-        return from_state({"name": kept.name, "parameters": kept.parameters}, arrays)
+            arrays = _arrays(content, path)
+        return from_state(
+            {"name": kept.name, "parameters": kept.parameters}, arrays, classes=len(self.record.labels)
+        )
 
     def _calibrator_arrays(self, digest: str) -> Path:
         return self.path / f"calibrator-{digest[:16]}.safetensors"
@@ -225,8 +242,8 @@ class Run:
         """What ``evaluate`` last measured."""
         path = self.path / "metrics.json"
         try:
-            return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
-        except (ValueError, TypeError) as error:
+            return checked(loads(path.read_bytes())) if path.exists() else None
+        except ValueError as error:
             raise UserError(f"{path} is damaged ({error}); remove it and evaluate the run again.") from error
 
     def record_metrics(self, metrics: dict[str, Any], measured_on: dict[str, Any]) -> None:
@@ -314,6 +331,13 @@ def load(path: Path | str) -> Run:
                 "again."
             )
     return run
+
+
+def _arrays(content: bytes, path: Path) -> dict[str, Any]:
+    try:
+        return dict(load_arrays(content))
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path} is damaged ({error}); restore it, or fit the calibrator again.") from error
 
 
 def _digests(folder: Path) -> dict[str, str]:

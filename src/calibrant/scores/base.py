@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import UserError
+from calibrant.scores.shapes import Shapes, check_finite, check_shapes
 from calibrant.types import Needs, Outputs
 
 Floats = NDArray[np.float64]
@@ -39,6 +40,7 @@ class FittedScore(Score):
 
     needs: ClassVar[Needs] = frozenset({"features"})
     learns: ClassVar[bool] = True
+    shapes: ClassVar[Shapes]  # of its arrays; see ``widths``
 
     def fit(self, outputs: Outputs, labels: Integers) -> Self:
         """The score fitted to what the model says of the training texts, and their true classes (n,)."""
@@ -58,7 +60,13 @@ class FittedScore(Score):
                 "training texts first."
             )
         outputs.check(self.needs, f"The score {self.name!r}")
+        check_shapes(self.arrays(), self.shapes, widths(outputs))
         return self._score(outputs)
+
+    def check(self) -> None:
+        """Refuse arrays that no ``fit`` has made."""
+        check_finite(self.arrays(), self.shapes)
+        check_shapes(self.arrays(), self.shapes, {})
 
     def arrays(self) -> dict[str, Any]:
         """What the constructor takes: arrays, and no code."""
@@ -71,6 +79,12 @@ class FittedScore(Score):
     @abstractmethod
     def _score(self, outputs: Outputs) -> Floats:
         """(n,), once fitted."""
+
+
+def widths(outputs: Outputs) -> dict[str, int]:
+    """The lengths that ``Shapes`` call K, h (features), m (of the middle layer) and a (of all layers)."""
+    parts = {"K": outputs.logits, "h": outputs.features, "m": outputs.middle, "a": outputs.layers}
+    return {letter: np.shape(part)[-1] for letter, part in parts.items() if part is not None}
 
 
 def features_of(outputs: Outputs) -> Floats:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.scores.base import FittedScore, Floats, Integers, features_of
+from calibrant.scores.shapes import Shapes
 from calibrant.types import Outputs
 
 K = 10
@@ -24,6 +25,8 @@ class NearestNeighbours(FittedScore):
 
     name: ClassVar[str] = "knn"
     citation: ClassVar[str] = "Sun et al. (2022), Out-of-Distribution Detection with Deep Nearest Neighbors"
+
+    shapes: ClassVar[Shapes] = {"neighbours": ("n", "h")}
 
     neighbours: NDArray[np.float32] | None = None  # (m, h), rows of length 1; features have no more digits
 

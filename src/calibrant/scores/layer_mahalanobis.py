@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 
 from calibrant.scores.base import FittedScore, Floats, Integers
 from calibrant.scores.mahalanobis import Mahalanobis
+from calibrant.scores.shapes import Shapes
 from calibrant.types import Needs, Outputs
 
 
@@ -32,6 +33,7 @@ class LayerMahalanobis(_OfLayers):
 
     name: ClassVar[str] = "layer-mahalanobis"
     needs: ClassVar[Needs] = frozenset({"middle"})
+    shapes: ClassVar[Shapes] = {"means": ("c", "m"), "w": ("m", "m")}
 
     def _seen(self, outputs: Outputs) -> Outputs:
         return replace(outputs, features=outputs.middle)
@@ -42,6 +44,7 @@ class MeanMahalanobis(_OfLayers):
 
     name: ClassVar[str] = "mean-mahalanobis"
     needs: ClassVar[Needs] = frozenset({"layers"})
+    shapes: ClassVar[Shapes] = {"means": ("c", "a"), "w": ("a", "a")}
 
     def _seen(self, outputs: Outputs) -> Outputs:
         assert outputs.layers is not None

@@ -7,6 +7,7 @@ import numpy as np
 
 from calibrant.scores.base import FittedScore, Floats, Integers, features_of
 from calibrant.scores.gaussian import class_means, shrunk_covariance, squared_distances, whitening
+from calibrant.scores.shapes import Shapes
 from calibrant.types import Outputs
 
 
@@ -19,6 +20,8 @@ class Mahalanobis(FittedScore):
         "Lee et al. (2018), A Simple Unified Framework for Detecting Out-of-Distribution Samples and "
         "Adversarial Attacks"
     )
+
+    shapes: ClassVar[Shapes] = {"means": ("c", "h"), "w": ("h", "h")}
 
     means: Floats | None = None  # μ (K, h)
     w: Floats | None = None  # (h, h), W·Wᵀ = Σ⁻¹

@@ -7,6 +7,7 @@ import numpy as np
 
 from calibrant.scores.base import FittedScore, Floats, Integers, features_of
 from calibrant.scores.gaussian import class_means, shrunk_covariance, squared_distances, whitening
+from calibrant.scores.shapes import Shapes
 from calibrant.types import Outputs
 
 
@@ -26,6 +27,8 @@ class RelativeMahalanobis(FittedScore):
     citation: ClassVar[str] = (
         "Ren et al. (2021), A Simple Fix to Mahalanobis Distance for Improving Near-OOD Detection"
     )
+
+    shapes: ClassVar[Shapes] = {"means": ("c", "h"), "w": ("h", "h"), "mean": ("1", "h"), "w_all": ("h", "h")}
 
     means: Floats | None = None  # μ (K, h)
     w: Floats | None = None  # (h, h), W·Wᵀ = Σ⁻¹

@@ -8,6 +8,7 @@ import numpy as np
 from calibrant.scores.base import FittedScore, Floats, Integers
 from calibrant.scores.layer_mahalanobis import LayerMahalanobis
 from calibrant.scores.relative_mahalanobis import RelativeMahalanobis
+from calibrant.scores.shapes import Shapes
 from calibrant.types import Needs, Outputs
 
 
@@ -24,6 +25,10 @@ class TwoLayerMahalanobis(FittedScore):
     name: ClassVar[str] = "two-layer-mahalanobis"
     citation: ClassVar[str] = RelativeMahalanobis.citation
     needs: ClassVar[Needs] = frozenset({"features", "middle"})
+    shapes: ClassVar[Shapes] = {
+        **RelativeMahalanobis.shapes,
+        **{"inner_means": ("c", "m"), "inner_w": ("m", "m"), "weights": ("2",)},
+    }
 
     means: Floats | None = None  # of the last layer, as in RelativeMahalanobis
     w: Floats | None = None

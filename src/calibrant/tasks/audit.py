@@ -22,7 +22,7 @@ from calibrant.metrics.miscalibration import Miscalibration, miscalibration
 from calibrant.models.pretrained import load_trained, longest_text
 from calibrant.models.split import can_be_split
 from calibrant.pages.page import Entry
-from calibrant.runs.card import FOLDED, FRONT, figures_in_words, use_in_words
+from calibrant.runs.card import FOLDED, FRONT, code, figures_in_words, use_in_words
 from calibrant.runs.record import FILE as RECORD
 from calibrant.tasks.export import check_plain, check_target, write_plain
 from calibrant.types import Outputs, Prediction, Progress, Texts
@@ -312,7 +312,8 @@ def _export(
         *use_in_words(subject.max_length, onnx=False),
         "## Calibration",
         "",
-        f"Calibrator: `{remedy.chosen.name}`, fitted on {about['n']} texts ({about['source']}). {FOLDED}",
+        f"Calibrator: {code(remedy.chosen.name)}, fitted on {about['n']} texts ({code(about['source'])}). "
+        f"{FOLDED}",
         "",
         *figures_in_words(measured, len(labels)),
         "",

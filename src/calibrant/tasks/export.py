@@ -180,7 +180,15 @@ def _texts(labels: Sequence[str], max_length: int) -> list[str]:
 def _pipeline(folder: Path) -> Any:
     from transformers import pipeline
 
-    return pipeline("text-classification", str(folder), device="cpu", truncation=True, top_k=None)
+    return pipeline(
+        "text-classification",
+        str(folder),
+        device="cpu",
+        truncation=True,
+        top_k=None,
+        trust_remote_code=False,
+        model_kwargs={"use_safetensors": True},
+    )
 
 
 def _answers(plain: Any, texts: list[str], labels: Sequence[str]) -> NDArray[np.floating]:
