@@ -21,7 +21,7 @@ from calibrant.data.files import NoColumn
 from calibrant.data.splits import check_labels
 from calibrant.decide.rule import Rule
 from calibrant.decide.sets import SetRule, fit_sets
-from calibrant.errors import UserError
+from calibrant.errors import NotWritten, UserError
 from calibrant.inference import Inference, SinglePass, inferences
 from calibrant.models import fast
 from calibrant.registry import pick
@@ -193,9 +193,12 @@ class Classifier:
             return before
         answers = self.answers_on(dev, progress)
         if before is None or before.texts.fingerprint != answers.texts.fingerprint:
-            kept.write(run, answers)
-            if dev is not None:
-                logger.info("%s keeps its answers on %s: sets are now fitted on these", run.path, dev)
+            try:
+                kept.write(run, answers)
+                if dev is not None:
+                    logger.info("%s keeps its answers on %s: sets are now fitted on these", run.path, dev)
+            except NotWritten as error:
+                warnings.warn(f"The answers on dev are not kept with the run. {error}", stacklevel=2)
         return answers
 
     def answers_on(self, dev: str | None, progress: Progress | None = None) -> kept.DevAnswers:
@@ -264,8 +267,13 @@ class Classifier:
             needs = NOTHING_MORE.union(*(score.needs for score in missing))
             outputs = self.outputs(train.texts, needs, progress, f"train {run.name}")
             labels = self.class_ids(train)
-            self.run = run = save_scores(run, [score.fit(outputs, labels) for score in missing])
-        return {name: load_score(run, name) for name in kinds}
+            missing = [score.fit(outputs, labels) for score in missing]
+            try:
+                self.run = run = save_scores(run, missing)
+            except NotWritten as error:
+                warnings.warn(f"Fitted scores are not kept with the run. {error}", stacklevel=2)
+        fresh = {score.name: score for score in missing}
+        return {name: fresh[name] if name in fresh else load_score(run, name) for name in kinds}
 
     def prediction(
         self, texts: Texts, progress: Progress | None = None, label: str = "predict"
@@ -324,4 +332,10 @@ def of_run(run: store.Run) -> Classifier:
 
 def load(path: Path | str) -> Classifier:
     """The classifier of a run directory."""
-    return of_run(store.load(path))
+    run = store.load(path)
+    try:
+        return of_run(run)
+    except UserError:
+        if run.stored() == run:
+            raise
+    return load(path)  # it has got another calibrator between the reading of the two
