@@ -92,6 +92,7 @@ class Classifier:
     inference: Inference = field(default_factory=SinglePass)
     calibrator: Calibrator | None = None
     run: store.Run | None = field(default=None, repr=False)
+    _not_kept: kept.DevAnswers | None = field(default=None, init=False, repr=False)  # in a read-only run
 
     def __post_init__(self) -> None:
         for model in self.models:
@@ -166,7 +167,7 @@ class Classifier:
     def set_rule(self, coverage: float = 0.9, method: str = "lac", per_class: bool = False) -> SetRule:
         """Which labels are in a set, from what the run answered on dev."""
         run = self.own_run("Sets")
-        answers = kept.read(run, self._calibrator_needs)
+        answers = kept.read(run, self._calibrator_needs) if self._not_kept is None else self._not_kept
         if answers is None:
             raise UserError(
                 f"{run.path} keeps no answers on dev yet, which sets are fitted on; call "
@@ -198,6 +199,7 @@ class Classifier:
                 if dev is not None:
                     logger.info("%s keeps its answers on %s: sets are now fitted on these", run.path, dev)
             except NotWritten as error:
+                self._not_kept = answers
                 warnings.warn(f"The answers on dev are not kept with the run. {error}", stacklevel=2)
         return answers
 
