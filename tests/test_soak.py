@@ -1,4 +1,4 @@
-"""The short form of `make soak`: a few kills, races and full disks of each kind, in processes of their own."""
+"""The short form of `make soak`: a few kills, races and full disks of each kind."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SHORT = "--kills 2 --every 30 --pairs 1 --updates 60 --sizes 2".split()
+SHORT = ["--kills", "2", "--every", "30", "--pairs", "1", "--updates", "60", "--sizes", "2"]
 
 
 @pytest.mark.slow

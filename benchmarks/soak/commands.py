@@ -110,6 +110,8 @@ def left(here: Path) -> dict[str, Any]:
             name = str(file.relative_to(here))
             if file.suffix == ".json":
                 found[name] = json.dumps(_lasting(json.loads(content)), sort_keys=True)
+            elif file.suffix == ".safetensors":
+                found[name] = _tensors(content)
             else:
                 found[name] = hashlib.sha256(content).hexdigest()
     return found
@@ -119,6 +121,13 @@ def differences(found: dict[str, Any], expected: dict[str, Any]) -> str:
     """In words; empty where there are none."""
     names = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
     return ", ".join(names)
+
+
+def _tensors(content: bytes) -> str:
+    """Header and data; what the header says of the file, safetensors writes in any order."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8:end]), sort_keys=True)
+    return f"{header} {hashlib.sha256(content[end:]).hexdigest()}"
 
 
 def _lasting(value: Any) -> Any:

@@ -250,6 +250,28 @@ def test_a_kill_leaves_no_card_of_before_and_the_next_load_makes_it(run_copy, mo
     assert ("Calibrator: `temperature`" in (run_copy / "README.md").read_text()) == fitted
 
 
+def test_a_full_disk_costs_nothing_that_was_there(run_copy, monkeypatch):
+    store.load(run_copy).record_metrics(METRICS, MEASURED_ON)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        for change in (
+            lambda: store.load(run_copy).calibrated(TEMPERATURE, ABOUT),
+            lambda: store.load(run_copy).ruled(RULE),
+        ):
+            assert refusal(change) == (
+                f"{run_copy}/calibrant.json could not be written: the disk is full; make room. What was "
+                "there before is whole."
+            )
+    run = store.load(run_copy)
+    assert (run.record.calibrator, run.record.threshold) == (None, None)
+    assert run.metrics()["metrics"] == METRICS
+    assert "Measured on 1 texts" in (run_copy / "README.md").read_text()
+
+
+def full(*_):
+    raise OSError(28, "No space left on device")
+
+
 def test_a_finished_run_is_data_and_nothing_else(trained):
     files = {str(file.relative_to(trained)) for file in trained.rglob("*") if file.is_file()}
     assert {file for file in files if not file.endswith((".json", ".safetensors", ".md"))} == set()

@@ -175,11 +175,12 @@ class Run:
                     f"{self.path} has got another model while the calibrator was fitted, which does not fit "
                     "it; fit it again."
                 )
-            (self.path / metrics.FILE).unlink(missing_ok=True)
             kept = None
             if calibrator is not None and fitted_on is not None:
                 kept = self.keep_calibrator(calibrator, fitted_on)
-            run = self.updated(calibrator=kept, threshold=None)
+            with self._changing():
+                run = self._write(calibrator=kept, threshold=None)
+                (self.path / metrics.FILE).unlink(missing_ok=True)
             for file in self.path.glob("calibrator-*.safetensors"):  # those of an older one
                 if kept is None or kept.arrays is None or file != self._calibrator_arrays(kept.arrays):
                     file.unlink()
@@ -204,7 +205,10 @@ class Run:
     def updated(self, **changes: Any) -> "Run":
         """The run with changes to its record. Only these are written: what others changed meanwhile stays."""
         with self._changing():
-            self.stored().record.model_copy(update=changes).write(self.path)
+            return self._write(**changes)
+
+    def _write(self, **changes: Any) -> "Run":
+        self.stored().record.model_copy(update=changes).write(self.path)
         return Run(self.path, self.record.model_copy(update=changes))
 
     @contextmanager
