@@ -382,6 +382,11 @@ def test_weights_have_the_mode_that_the_umask_gives(settings, tmp_path):
             "checkpoints could not be written: the disk took less than was written to it, so it is probably "
             "full; make room. The checkpoints before it are safe, and the same command goes on from there.",
         ),
+        (
+            RuntimeError("basic_ios::clear: iostream error"),
+            "checkpoints could not be written: the disk took less than was written to it, so it is probably "
+            "full; make room. The checkpoints before it are safe, and the same command goes on from there.",
+        ),
     ],
 )
 def test_a_full_disk_is_told_in_a_sentence(settings, tmp_path, monkeypatch, error, told):

@@ -19,6 +19,7 @@ WAYS_OUT = {
     errno.ENFILE: "too many files are open on this machine; end what opened them",
     errno.EIO: "the disk gives an error; look at its health",
 }
+TORCH_WRITES = ("inline_container.cc", "PytorchStreamWriter", "iostream error")
 FULL_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
@@ -36,7 +37,7 @@ def reason(error: BaseException | None) -> str | None:
             number = int(told[1])
         if number in WAYS_OUT:
             return WAYS_OUT[number]
-        if "inline_container.cc" in str(error) or "PytorchStreamWriter" in str(error):
+        if any(words in str(error) for words in TORCH_WRITES):
             return "the disk took less than was written to it, so it is probably full; make room"
         error = error.__cause__ or error.__context__
     return None
