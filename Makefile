@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test fast check bench clean
+.PHONY: demo test fast check bench soak clean
 
 demo: .venv/.installed
 	$(BIN)/calibrant demo
@@ -35,3 +35,7 @@ clean:
 
 bench: .venv/.installed
 	$(BIN)/python benchmarks/run.py
+
+# Kills, races and full disks, for less than half an hour. Disks are mounted in a name space of its own.
+soak: .venv/.installed .venv/.dev
+	PYTHONPATH=tests:benchmarks OMP_NUM_THREADS=1 unshare --map-root-user --mount $(BIN)/python -m soak

@@ -21,7 +21,7 @@ from calibrant.data.files import NoColumn, is_empty
 from calibrant.data.splits import check_labels
 from calibrant.decide.rule import Rule
 from calibrant.decide.sets import SetRule, fit_sets
-from calibrant.errors import UserError
+from calibrant.errors import NotWritten, UserError
 from calibrant.inference import Inference, SinglePass, inferences
 from calibrant.models import fast
 from calibrant.models.pretrained import load_saved
@@ -93,6 +93,7 @@ class Classifier:
     inference: Inference = field(default_factory=SinglePass)
     calibrator: Calibrator | None = None
     run: store.Run | None = field(default=None, repr=False)
+    _not_kept: kept.DevAnswers | None = field(default=None, init=False, repr=False)  # in a read-only run
 
     def __post_init__(self) -> None:
         for model in self.models:
@@ -175,7 +176,7 @@ class Classifier:
     def set_rule(self, coverage: float = 0.9, method: str = "lac", per_class: bool = False) -> SetRule:
         """Which labels are in a set, from what the run answered on dev."""
         run = self.own_run("Sets")
-        answers = kept.read(run, self._calibrator_needs)
+        answers = kept.read(run, self._calibrator_needs) if self._not_kept is None else self._not_kept
         if answers is None:
             raise UserError(
                 f"{run.path} keeps no answers on dev yet, which sets are fitted on; call "
@@ -202,9 +203,13 @@ class Classifier:
             return before
         answers = self.answers_on(dev, progress)
         if before is None or before.texts.fingerprint != answers.texts.fingerprint:
-            kept.write(run, answers)
-            if dev is not None:
-                logger.info("%s keeps its answers on %s: sets are now fitted on these", run.path, dev)
+            try:
+                kept.write(run, answers)
+                if dev is not None:
+                    logger.info("%s keeps its answers on %s: sets are now fitted on these", run.path, dev)
+            except NotWritten as error:
+                self._not_kept = answers
+                warnings.warn(f"The answers on dev are not kept with the run. {error}", stacklevel=2)
         return answers
 
     def answers_on(self, dev: str | None, progress: Progress | None = None) -> kept.DevAnswers:
@@ -273,8 +278,13 @@ class Classifier:
             needs = NOTHING_MORE.union(*(score.needs for score in missing))
             outputs = self.outputs(train.texts, needs, progress, f"train {run.name}")
             labels = self.class_ids(train)
-            self.run = run = save_scores(run, [score.fit(outputs, labels) for score in missing])
-        return {name: load_score(run, name) for name in kinds}
+            missing = [score.fit(outputs, labels) for score in missing]
+            try:
+                self.run = run = save_scores(run, missing)
+            except NotWritten as error:
+                warnings.warn(f"Fitted scores are not kept with the run. {error}", stacklevel=2)
+        fresh = {score.name: score for score in missing}
+        return {name: fresh[name] if name in fresh else load_score(run, name) for name in kinds}
 
     def prediction(
         self, texts: Texts, progress: Progress | None = None, label: str = "predict"
@@ -344,4 +354,10 @@ def _inference(run: store.Run) -> Inference:
 
 def load(path: Path | str) -> Classifier:
     """The classifier of a run directory."""
-    return of_run(store.load(path))
+    run = store.load(path)
+    try:
+        return of_run(run)
+    except UserError:
+        if run.stored() == run:
+            raise
+    return load(path)  # it has got another calibrator between the reading of the two

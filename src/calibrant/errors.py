@@ -1,4 +1,4 @@
-"""What a user can get wrong, told in one sentence."""
+"""What a user can get wrong, and what the machine may refuse, told in one sentence."""
 
 import re
 
@@ -30,3 +30,15 @@ class UserError(ValueError):
 
 class Diverged(UserError):
     """A training whose loss is no longer a number; with other hyper-parameters it may be."""
+
+
+class Busy(UserError):
+    """Another process is at work there."""
+
+
+class NotWritten(UserError):
+    """A disk that is full, or that may not be written to."""
+
+
+class NoMemory(UserError):
+    """Work that needs more memory than there is."""

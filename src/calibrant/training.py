@@ -4,6 +4,7 @@ import math
 import random
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from transformers import (
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import ExportableState
 from transformers.trainer_pt_utils import LengthGroupedSampler
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from calibrant._system.device import work_seconds
 from calibrant._system.strict_json import loads
@@ -216,6 +218,26 @@ class StopByItself(TrainerCallback):  # type: ignore[misc]
     def _enough(self, log: list[dict[str, float]]) -> bool:
         seen = [entry[self.criterion] for entry in log if self.criterion in entry]
         return bool(self.patience and seen) and len(seen) - 1 - int(np.argmax(seen)) >= self.patience
+
+
+class Sealing(TrainerCallback):  # type: ignore[misc]
+    """Has each checkpoint sealed once it is written, and finds the best one wherever the run lies now."""
+
+    def __init__(self, seal: Callable[[Path], None]) -> None:
+        self.seal = seal
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """After a checkpoint was read, whose own path may be of another working directory."""
+        if state.best_global_step:
+            state.best_model_checkpoint = str(_checkpoint(args, state.best_global_step))
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """After each checkpoint."""
+        self.seal(_checkpoint(args, state.global_step))
+
+
+def _checkpoint(args: TrainingArguments, step: int) -> Path:
+    return Path(args.output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{step}"
 
 
 class EpochSeededSampler(torch.utils.data.Sampler[int]):

@@ -10,6 +10,7 @@ from scipy.stats import binomtest
 
 import calibrant
 from calibrant.calibrators import calibrators
+from calibrant.runs import store
 from calibrant.runs.card import threshold_in_words
 from calibrant.scores import scores
 from support.sentences import one_sentence
@@ -145,7 +146,7 @@ def test_card_report_and_metrics_state_the_rule(command, here):
 
     accuracy = numbers["accuracy"]
     done(command, *RISK, 0.25)  # another rule: what was measured under the first holds no longer
-    kept = json.loads((here / "run" / "metrics.json").read_text())["metrics"]
+    kept = store.load("run").metrics()["metrics"]
     assert kept["accuracy"] == accuracy
     assert "abstention" not in kept
     assert "On the test texts it answers" not in (here / "run" / "README.md").read_text(encoding="utf-8")
@@ -164,7 +165,9 @@ def test_a_rule_that_answers_nothing_of_the_test(command, here):
 def test_a_rule_for_unfamiliar_text(command, here, name):
     options = ("--ood", "other.csv", "--ood-rate", 0.4, "--score", name)
     result = json.loads(done(command, *RISK, 0.3, *options, "--json"))
-    assert record()["threshold"] == {key: result[key] for key in ("rule", "promise", "learnt_on", "dev")}
+    assert record()["threshold"] == {
+        key: result[key] for key in ("rule", "promise", "learnt_on", "dev", "learnt_for")
+    }
     rule = result["rule"]
     assert (rule["score"], result["promise"]["ood_rate"]) == (name, 0.4)
     assert result["learnt_on"]["ood"]["n"] == len(STRANGE)

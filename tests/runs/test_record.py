@@ -4,6 +4,7 @@ import copy
 import hashlib
 import json
 import math
+import warnings
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -123,8 +124,8 @@ def test_a_record_of_format_1_is_read_and_written_back_as_format_2(tmp_path):
     assert found.training.history[0] == {"loss": 1.45, "epoch": 1.0, "step": 15}
     assert found.members == []
     found.write(tmp_path)
-    expected = with_the_recipe(OLD) | {"format": 2, "members": []}
-    expected["calibrator"]["arrays"] = None
+    expected = with_the_recipe(OLD) | {"format": 2, "members": [], "scores_for": None}
+    expected["calibrator"]["arrays"] = expected["threshold"]["learnt_for"] = None
     assert written(tmp_path) == expected
     assert '"step": 15\n' in (tmp_path / record.FILE).read_text()  # and not 15.0
     assert "señal" in (tmp_path / record.FILE).read_text("utf-8")
@@ -185,6 +186,9 @@ def test_another_format(tmp_path, number):
 
 WHOLE = with_the_recipe(OLD) | {"format": 2, "members": [{"model.safetensors": "ad02"}]}
 WHOLE["calibrator"]["arrays"] = "9f86d081884c7d65"
+WHOLE["scores_for"] = WHOLE["threshold"]["learnt_for"] = None
+WHOLE["scores_for"] = record.Record(**WHOLE).model_digest
+WHOLE["threshold"]["learnt_for"] = record.Record(**WHOLE).answering
 FREE = [  # what is in there belongs to an objective, an inference, a calibrator
     ("objective",),
     ("inference",),
@@ -194,6 +198,7 @@ FREE = [  # what is in there belongs to an objective, an inference, a calibrator
 ]
 OPTIONAL = [  # what may be missing
     *(("threshold",), ("versions",), ("machine",), ("created",), ("members",), ("scores",)),
+    *(("scores_for",), ("threshold", "learnt_for")),
     *(("calibrator", "arrays"), ("training", "work_seconds"), ("training", "dev_confidence")),
     *(("threshold", "promise", "ood_rate"), ("threshold", "learnt_on", "ood")),
     *((part, name) for part, more in OF_THE_RECIPE.items() for name in more),
@@ -274,8 +279,37 @@ def test_a_field_that_is_missing(tmp_path, path):
 @pytest.mark.parametrize("path", OPTIONAL, ids=str)
 def test_what_may_be_missing(tmp_path, path):
     less = copy.deepcopy(WHOLE)
+    less["threshold"]["learnt_for"] = None  # what it was learnt for may be what is missing
     del at(less, path)[path[-1]]
     record.read(write(tmp_path, less))
+
+
+@pytest.mark.parametrize(
+    ("path", "changed", "left"),
+    [
+        (("files", "model.safetensors"), "beef", (False, False)),
+        (("members", 0, "model.safetensors"), "beef", (False, False)),
+        (("inference", "passes"), 3, (False, False)),
+        (("calibrator", "parameters", "temperature"), 9.0, (True, False)),
+        (("calibrator", "arrays"), "0123", (True, False)),
+        (("machine",), "another", (True, True)),
+    ],
+    ids=str,
+)
+def test_what_belongs_to_another_model_or_calibrator_is_not_used(tmp_path, path, changed, left):
+    """As in a run that was put together from two, or that an older version changed while this one did."""
+    mixed = copy.deepcopy(WHOLE)
+    at(mixed, path)[path[-1]] = changed
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = record.read(write(tmp_path, mixed))
+    assert (bool(found.scores), found.threshold is not None) == left
+    assert [str(each.message) for each in told] == [
+        f"{tmp_path}/calibrant.json: the rule of abstention was learnt for another model or calibrator and "
+        f"is not used; learn it again with `calibrant threshold {tmp_path} --risk 0.2`."
+    ] * (not left[1])
+    found.write(tmp_path)
+    assert record.read(tmp_path) == found  # said once: the rule has gone with the next change
 
 
 @pytest.mark.parametrize("path", [(), ("method",), ("calibrator",), ("threshold", "rule"), ("training",)])

@@ -9,6 +9,7 @@ from calibrant.config import RunConfig
 from calibrant.data.splits import make_splits
 from calibrant.errors import UserError
 from calibrant.runs import store
+from calibrant.runs.begin import begin as begin_run
 from calibrant.runs.record import MethodRecord, ThresholdRecord, TrainingRecord
 from calibrant.types import Provenance, Texts
 
@@ -44,7 +45,7 @@ def splits(*words):
 
 def begin(path, config=CONFIG, data=None, objective=None):
     method = MethodRecord(**METHOD)
-    return store.begin(Path(path), config, data or splits(), method, objective or OBJECTIVE, INFERENCE)
+    return begin_run(Path(path), config, data or splits(), method, objective or OBJECTIVE, INFERENCE)
 
 
 def finish(run):
@@ -110,23 +111,10 @@ def test_finish(tmp_path):
 
 def test_finish_replaces_what_an_interruption_left(tmp_path):
     run = begin(tmp_path)
-    for leftover in (".model", "model"):
-        (tmp_path / leftover).mkdir()
-        (tmp_path / leftover / "old.bin").touch()
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "old.bin").touch()
     assert set(finish(run).record.files) == {"model.safetensors", "tokenizer.json"}
-    assert not (tmp_path / ".model").exists()
-
-
-def test_last_checkpoint_is_the_newest_whole_one(tmp_path):
-    run = begin(tmp_path)
-    assert run.last_checkpoint() is None
-    for step, state in ((9, "{}"), (10, "{}"), (11, '{"half'), (12, None)):
-        folder = run.checkpoints / f"checkpoint-{step}"
-        folder.mkdir(parents=True)
-        if state is not None:
-            (folder / "trainer_state.json").write_text(state)
-    assert run.last_checkpoint() == run.checkpoints / "checkpoint-10"
-    assert sorted(folder.name for folder in run.checkpoints.iterdir()) == ["checkpoint-10", "checkpoint-9"]
+    assert not (tmp_path / "model" / "old.bin").exists()
 
 
 def test_metrics_are_kept_beside_the_run(run_copy):
@@ -152,6 +140,7 @@ def test_metrics_are_kept_beside_the_run(run_copy):
 METRICS = {"n_test": 1, "accuracy": 1.0, "ece": 0.0, "mean_confidence_test": 1.0, "ood": None}
 METRICS["misclassification"] = {"nbaucc_0.5": 0.0}
 MEASURED_ON = {"test": {"n": 1, "source": "file test.csv", "fingerprint": "f"}}
+ABSTENTION = {"coverage": 0.4, "risk": 0.0, "ood_answered": None}
 TEMPERATURE = Temperature(2.0)
 ABOUT = Provenance(n=9, source="file dev.csv", fingerprint="d")
 RULE = ThresholdRecord(
@@ -168,7 +157,8 @@ def test_an_old_object_does_not_undo_what_others_wrote(run_copy):
     store.load(run_copy).ruled(RULE)
     assert old.updated(machine="new").record.calibrator is None  # what it answers with has not changed
     now = store.load(run_copy)
-    assert (now.record.machine, now.record.threshold) == ("new", RULE)
+    assert (now.record.machine, now.record.threshold.rule) == ("new", RULE.rule)
+    assert now.record.threshold.learnt_for == now.record.answering
     assert now.calibrator() == TEMPERATURE
     assert now.record.calibrator.fitted_on == ABOUT
     assert "fitted on 9 texts (`file dev.csv`)" in (run_copy / "README.md").read_text()
@@ -200,6 +190,86 @@ def test_a_rule_learnt_with_another_calibrator_is_refused(run_copy):
     )
     old.ruled(None)  # to take one away is never wrong
     assert store.load(run_copy).record.calibrator.name == "temperature"
+
+
+def test_a_calibrator_fitted_for_another_model_is_refused(run_copy):
+    old = store.load(run_copy)
+    old.updated(inference={"name": "mc-dropout", "passes": 2})
+    assert refusal(old.calibrated, TEMPERATURE, ABOUT) == (
+        f"{run_copy} has got another model while the calibrator was fitted, which does not fit it; fit it "
+        "again."
+    )
+    assert store.load(run_copy).record.calibrator is None
+
+
+def test_metrics_of_another_calibrator_are_not_used(run_copy):
+    store.load(run_copy).record_metrics(METRICS, MEASURED_ON)
+    before = (run_copy / "metrics.json").read_text()
+    run = store.load(run_copy).calibrated(TEMPERATURE, ABOUT)
+    assert run.metrics() is None
+    (run_copy / "metrics.json").write_text(before)  # as from a backup
+    with pytest.warns(UserWarning, match="is not used") as told:
+        assert run.metrics() is None
+    assert str(told[0].message) == (
+        f"{run_copy}/metrics.json tells of another model or calibrator and is not used; measure again with "
+        f"`calibrant evaluate {run_copy} --test test.csv`."
+    )
+
+
+def test_what_was_measured_of_another_rule_is_left_out(run_copy):
+    run = store.load(run_copy).ruled(RULE)
+    run.record_metrics(METRICS | {"abstention": ABSTENTION}, MEASURED_ON)
+    assert store.load(run_copy).metrics()["metrics"]["abstention"] == ABSTENTION
+    assert "On the test texts it answers 40.0%" in (run_copy / "README.md").read_text()
+    other = RULE.model_copy(update={"rule": RULE.rule.model_copy(update={"threshold": 0.6})})
+    assert run.ruled(other).metrics() == {"metrics": METRICS, "measured_on": MEASURED_ON}
+    assert "On the test texts it answers" not in (run_copy / "README.md").read_text()
+
+
+def test_metrics_of_the_first_version_tell_nothing_and_are_used(run_copy):
+    old = {"metrics": METRICS, "measured_on": MEASURED_ON}
+    (run_copy / "metrics.json").write_text(json.dumps(old))
+    assert store.load(run_copy).metrics() == old
+
+
+@pytest.mark.parametrize("when", ["before the record", "after the record"])
+def test_a_kill_leaves_no_card_of_before_and_the_next_load_makes_it(run_copy, monkeypatch, when):
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if when == "before the record":
+            patch.setattr("calibrant.runs.record.Record.write", killed)
+        else:
+            patch.setattr("calibrant.runs.store.Run.write_card", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.load(run_copy).calibrated(TEMPERATURE, ABOUT)
+    assert not (run_copy / "README.md").exists()
+    fitted = store.load(run_copy).record.calibrator is not None
+    assert fitted == (when == "after the record")
+    assert ("Calibrator: `temperature`" in (run_copy / "README.md").read_text()) == fitted
+
+
+def test_a_full_disk_costs_nothing_that_was_there(run_copy, monkeypatch):
+    store.load(run_copy).record_metrics(METRICS, MEASURED_ON)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        for change in (
+            lambda: store.load(run_copy).calibrated(TEMPERATURE, ABOUT),
+            lambda: store.load(run_copy).ruled(RULE),
+        ):
+            assert refusal(change) == (
+                f"{run_copy}/calibrant.json could not be written: the disk is full; make room. What was "
+                "there before is whole."
+            )
+    run = store.load(run_copy)
+    assert (run.record.calibrator, run.record.threshold) == (None, None)
+    assert run.metrics()["metrics"] == METRICS
+    assert "Measured on 1 texts" in (run_copy / "README.md").read_text()
+
+
+def full(*_):
+    raise OSError(28, "No space left on device")
 
 
 def test_a_finished_run_is_data_and_nothing_else(trained):
@@ -239,6 +309,12 @@ def test_a_run_that_never_began_gives_way(tmp_path):
     begin(tmp_path, RunConfig(train="a.csv", model="mistyped")).checkpoints.mkdir()
     assert begin(tmp_path).config == CONFIG
     assert json.loads((tmp_path / "calibrant.json").read_text())["config"]["model"] == "minilm"
+
+
+@pytest.mark.parametrize("name", [".calibrant.json.0badcafe-7.0123456789abcdef.calibrant", ".lock"])
+def test_what_was_killed_before_it_had_a_record_blocks_nothing(tmp_path, name):
+    (tmp_path / name).write_text("half")
+    assert begin(tmp_path).config == CONFIG
 
 
 def test_output_directory_that_is_no_run(tmp_path):

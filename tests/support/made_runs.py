@@ -5,7 +5,7 @@ import torch
 from calibrant.calibrators import from_state
 from calibrant.config import RunConfig
 from calibrant.data.files import fingerprint
-from calibrant.runs import store
+from calibrant.runs.begin import begin
 from calibrant.runs.record import MethodRecord, TrainingRecord
 from calibrant.types import Splits, Texts
 from support.encoders import tiny
@@ -47,7 +47,7 @@ def make_run(path, family="bert", calibrator=TEMPERATURE, inference="single"):
     config = RunConfig(train="train.csv", model=family, max_length=32, method="bert")
     splits = Splits("train.csv", texts, texts, LABELS)
     method = MethodRecord(name="bert", objective="cross-entropy", inference=inference, calibrator=None)
-    run = store.begin(path, config, splits, method, {"name": "cross-entropy"}, {"name": inference})
+    run = begin(path, config, splits, method, {"name": "cross-entropy"}, {"name": inference})
     model = opinionated(family)
     model.config.id2label = dict(enumerate(LABELS))
     model.config.label2id = {name: i for i, name in enumerate(LABELS)}

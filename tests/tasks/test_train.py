@@ -1,19 +1,23 @@
 """From settings to a run: what is refused, what a run answers, and ensembles."""
 
 import json
+import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
 import torch
+from safetensors import SafetensorError
 from scipy.special import softmax
 
 from calibrant import RunConfig, UserError, load
 from calibrant.calibrators.temperature import Temperature
+from calibrant.errors import Busy, NotWritten
 from calibrant.metrics import accuracy, negative_log_likelihood
 from calibrant.runs.texts import load_splits
 from calibrant.tasks.evaluate import evaluate
@@ -290,6 +294,110 @@ def test_interrupted_between_training_and_calibration(settings, tmp_path, monkey
     (tmp_path / "run" / "checkpoints").mkdir()  # as a kill leaves them
     assert train(config, out=tmp_path / "run").record.calibrator.name == "temperature"
     assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+@pytest.mark.parametrize("seed", [0, 1], ids=["equal", "different"])
+def test_another_training_in_the_same_folder_is_refused(settings, tmp_path, seed):
+    """Before the first checkpoint, too, when the folder holds nothing that could tell."""
+    out, told = tmp_path / "run", []
+
+    def also():
+        with pytest.raises(Busy) as refused:
+            train(RunConfig(**settings | {"seed": seed}), out=out)
+        told.append(str(refused.value))
+
+    def progress(what, done, total):
+        if not told:
+            thread = threading.Thread(target=also)
+            thread.start()
+            thread.join()
+
+    run = train(RunConfig(**settings), out=out, progress=progress)
+    assert told == [
+        f"{out} is being trained by process {os.getpid()} now; wait until it is done, or take another folder."
+    ]
+    assert run.record.files == train(RunConfig(**settings), out=tmp_path / "alone").record.files
+    assert not (out / ".lock").exists()
+
+
+@pytest.mark.parametrize("damage", ["newest", "all"])
+def test_a_damaged_checkpoint_does_not_block_resuming(settings, tmp_path, caplog, damage):
+    config, out = RunConfig(**settings | {"epochs": 3}), tmp_path / "run"
+
+    def progress(what, done, total):
+        if done == 13:  # of 15
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(config, out=out, progress=progress)
+    checkpoints = sorted((out / "checkpoints").iterdir(), key=lambda path: int(path.name.split("-")[1]))
+    assert [path.name for path in checkpoints] == ["checkpoint-5", "checkpoint-10"]
+    for path in checkpoints[-1 if damage == "newest" else 0 :]:
+        half = (path / "optimizer.pt").read_bytes()
+        (path / "optimizer.pt").write_bytes(half[: len(half) // 2])
+    steps = []
+    resumed = train(config, out=out, progress=lambda what, done, total: steps.append(done))
+    assert steps[0] == (6 if damage == "newest" else 1)
+    end = "training goes on from checkpoint-5." if damage == "newest" else "training begins again."
+    assert caplog.messages[0].startswith(
+        f"{checkpoints[-1] if damage == 'newest' else checkpoints[0]} is damaged"
+    )
+    assert caplog.messages[0].endswith(end)
+    assert resumed.record.files == train(config, out=tmp_path / "whole").record.files
+
+
+def test_a_training_goes_on_from_another_working_directory(settings, tmp_path, monkeypatch):
+    """The best epoch's checkpoint is remembered by a path that no longer leads there."""
+    config = RunConfig(**settings | {"learning_rate": 0.0001, "epochs": 3})
+
+    def progress(what, done, total):
+        if done == 15:  # after the last step, and before the best weights are taken
+            raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, out="run", progress=progress)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    resumed = train(config, out="../run")
+    assert resumed.record.files == train(config, out=tmp_path / "whole").record.files
+
+
+def test_weights_have_the_mode_that_the_umask_gives(settings, tmp_path):
+    run = train(RunConfig(**settings | {"epochs": 1}), out=tmp_path / "run")
+    (tmp_path / "file").touch()
+    modes = {path.stat().st_mode for path in run.model_dir.iterdir()}
+    assert modes == {(tmp_path / "file").stat().st_mode}
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
+            "checkpoints could not be written: the disk is full; make room. The checkpoints before it are "
+            "safe, and the same command goes on from there.",
+        ),
+        (
+            RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 576 vs 534"),
+            "checkpoints could not be written: the disk took less than was written to it, so it is probably "
+            "full; make room. The checkpoints before it are safe, and the same command goes on from there.",
+        ),
+        (
+            RuntimeError("basic_ios::clear: iostream error"),
+            "checkpoints could not be written: the disk took less than was written to it, so it is probably "
+            "full; make room. The checkpoints before it are safe, and the same command goes on from there.",
+        ),
+    ],
+)
+def test_a_full_disk_is_told_in_a_sentence(settings, tmp_path, monkeypatch, error, told):
+    def full(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(CalibratedTrainer, "train", full)
+    with pytest.raises(NotWritten) as refused:
+        train(RunConfig(**settings), out=tmp_path / "run")
+    assert str(refused.value) == f"{tmp_path}/run/{told}"
 
 
 def test_a_calibrator_that_cannot_be_fitted_does_not_cost_the_training(settings, csv_file, tmp_path, caplog):

@@ -46,19 +46,46 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
         sys.stdout.reconfigure(encoding="utf-8")  # where Windows would write files in an encoding of its own
     try:
-        app(prog_name="calibrant")
+        try:
+            app(prog_name="calibrant")
+        finally:
+            sys.stdout.flush()  # what was held back may find the disk full, and so late nobody would say so
     except UserError as error:
         _fail(str(error))
-    except OSError as error:
-        if error.filename is None:
-            raise
-        _fail(f"{error.filename}: {error.strerror}.")
+    except BrokenPipeError:  # `| head`, which has read enough
+        _forget_output()
+        sys.exit(1)
+    except (OSError, MemoryError, RuntimeError) as error:
+        _fail(_machine(error))
     except SystemExit as end:
         if end.code == 130:  # what typer makes of Ctrl-C
             goes_on = sys.argv[1:2] in (["train"], ["demo"], ["study"])
             more = "; the same command again goes on from its last checkpoint" if goes_on else ""
             say(f"calibrant: interrupted{more}.", err=True)
         raise
+
+
+def _machine(error: Exception) -> str:
+    """A sentence of what the machine refused; an error of another kind is raised again."""
+    from calibrant._system.failures import no_memory, reason
+
+    nothing_lost = "What was kept before is whole."
+    if no_memory(error):
+        return (
+            f"The memory of this machine is used up; give it fewer or shorter texts at a time. {nothing_lost}"
+        )
+    if not isinstance(error, OSError) or (error.filename is None and reason(error) is None):
+        raise error
+    path = "standard output" if error.filename is None else error.filename
+    if error.filename is None:
+        _forget_output()
+    why = reason(error)
+    return f"{path}: {error.strerror}." if why is None else f"{path}: {why}. {nothing_lost}"
+
+
+def _forget_output() -> None:
+    """What could not be written, and what the interpreter would try to once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(sentence: str) -> None:

@@ -6,7 +6,6 @@
 Logits, not probabilities, so that they outlive a change of the calibrator.
 """
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass
 
@@ -49,7 +48,7 @@ def read(run: Run, needs: Needs = frozenset()) -> DevAnswers | None:
             about = file.metadata()
             if about is None:
                 raise ValueError("it does not tell whose answers these are")
-            if about["model"] != _model(run) or not needs <= set(file.keys()):
+            if about["model"] != run.record.model_digest or not needs <= set(file.keys()):
                 return None
             parts = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  not a dict
         texts = TypeAdapter(Provenance).validate_python(loads(about["texts"]))
@@ -74,12 +73,5 @@ def write(run: Run, answers: DevAnswers) -> None:
         for name in ("features", "middle", "layers")
         if (part := getattr(outputs, name)) is not None
     }
-    about = {"model": _model(run), "texts": json.dumps(asdict(answers.texts), ensure_ascii=False)}
+    about = {"model": run.record.model_digest, "texts": json.dumps(asdict(answers.texts), ensure_ascii=False)}
     write_bytes(run.path / FILE, save(tensors, metadata=about))
-
-
-def _model(run: Run) -> str:
-    """A fingerprint of all that makes the logits: weights, members, and how they are asked."""
-    record = run.record
-    parts = [record.files, record.members or None, record.inference]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,6 +1,8 @@
 """``calibrant.json``, typed and versioned. This file alone reads and writes it; others see attributes."""
 
+import hashlib
 import json
+import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -121,6 +123,7 @@ class ThresholdRecord(_Part):
     promise: PromiseRecord
     learnt_on: LearntOnRecord
     dev: OnDevRecord
+    learnt_for: str | None = None  # the ``Record.answering`` then; the first rules do not tell
 
 
 class TrainingRecord(_Part):
@@ -157,6 +160,21 @@ class Record(_Part):
     files: dict[str, Digest] | None = None  # digests of model/; None until trained
     members: list[dict[str, Digest]] = []  # the same of an ensemble's second, third, … member
     scores: dict[str, Digest] = {}  # digests of fitted scores
+    scores_for: str | None = None  # the ``model_digest`` that they were fitted for; the first do not tell
+
+    @property
+    def model_digest(self) -> str:
+        """Of all that makes the logits: weights, members, and how they are asked.
+
+        The weights come in by the digests of their files, against which a run is checked when it is loaded.
+        """
+        return _digest([self.files, self.members or None, self.inference])
+
+    @property
+    def answering(self) -> str:
+        """A digest of all that makes the probabilities: that, and the calibrator."""
+        kept = None if self.calibrator is None else self.calibrator.model_dump(mode="json")
+        return _digest([self.model_digest, kept])
 
     def write(self, folder: Path) -> None:
         """Into a run directory."""
@@ -175,7 +193,7 @@ def read(folder: Path) -> Record:
             for key in ("training", "files"):
                 if getattr(record, key) is None:
                     raise ValueError(f"{key}: Field required")
-        return record
+        return _without_others(record, folder)
     except ValidationError as error:
         first = error.errors()[0]
         where, what = ".".join(map(str, first["loc"])), first["msg"]
@@ -186,6 +204,26 @@ def read(folder: Path) -> Record:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         what = (str(error).splitlines() or [type(error).__name__])[0]
         raise UserError(f"{path} is damaged ({what}); restore it or train again.") from error
+
+
+def _without_others(record: Record, folder: Path) -> Record:
+    """The record without a rule or scores that belong to another model or calibrator than it has."""
+    others: dict[str, Any] = {}
+    if record.scores_for not in (None, record.model_digest):
+        others = {"scores": {}, "scores_for": None}  # which are fitted again when somebody asks for one
+    rule = record.threshold
+    if rule is not None and rule.learnt_for not in (None, record.answering):
+        others["threshold"] = None
+        warnings.warn(
+            f"{folder / FILE}: the rule of abstention was learnt for another model or calibrator and is not "
+            f"used; learn it again with `calibrant threshold {folder} --risk {rule.promise.risk:g}`.",
+            stacklevel=2,
+        )
+    return record.model_copy(update=others)
+
+
+def _digest(parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 _MEND = {

@@ -9,6 +9,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from calibrant._system.atomic import write_bytes
+from calibrant._system.failures import writing
+from calibrant._system.lock import alone
 from calibrant.errors import UserError
 from calibrant.registry import pick
 from calibrant.runs.store import Run
@@ -17,15 +19,20 @@ from calibrant.scores import FittedScore, Score, scores
 
 def save_scores(run: Run, fitted: Iterable[FittedScore]) -> Run:
     """The run with these, written."""
-    digests = dict(run.stored().record.scores)
-    for score in fitted:
-        arrays = {name: np.ascontiguousarray(array) for name, array in score.arrays().items()}
-        content = save(arrays)
-        path = _path(run, score.name)
-        path.parent.mkdir(exist_ok=True)
-        write_bytes(path, content)
-        digests[score.name] = hashlib.sha256(content).hexdigest()
-    return run.updated(scores=digests)
+    with alone(run.path):
+        now = run.stored().record
+        if now.model_digest != run.record.model_digest:
+            raise UserError(f"{run.path} has got another model while scores were fitted for it; try again.")
+        digests = dict(now.scores)
+        for score in fitted:
+            arrays = {name: np.ascontiguousarray(array) for name, array in score.arrays().items()}
+            content = save(arrays)
+            path = _path(run, score.name)
+            with writing(path.parent, "The run is as it was."):
+                path.parent.mkdir(exist_ok=True)
+            write_bytes(path, content)
+            digests[score.name] = hashlib.sha256(content).hexdigest()
+        return run.updated(scores=digests, scores_for=now.model_digest)
 
 
 def load_score(run: Run, name: str) -> Score:

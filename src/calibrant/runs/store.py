@@ -15,12 +15,11 @@ Everything in a finished run is data: safetensors, JSON and Markdown, no pickle.
 """
 
 import hashlib
-import json
 import shutil
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,33 +28,30 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
-from calibrant._system.atomic import write_bytes, write_json, write_text
-from calibrant._system.strict_json import loads
+from calibrant._system.atomic import new_folder, remove_folder, write_bytes, write_text
+from calibrant._system.lock import alone
 from calibrant.calibrators import Calibrator, from_state
 from calibrant.config import RunConfig
-from calibrant.errors import UserError
+from calibrant.errors import NotWritten, UserError
 from calibrant.methods import Method, named
+from calibrant.runs import metrics
 from calibrant.runs import record as records
 from calibrant.runs.card import model_card
-from calibrant.runs.measured import checked
+from calibrant.runs.checkpoints import digests
 from calibrant.runs.record import (
     CalibratorRecord,
-    DataRecord,
-    MethodRecord,
     Record,
     ThresholdRecord,
     TrainingRecord,
 )
-from calibrant.types import Provenance, Splits
+from calibrant.types import Provenance
 
-PACKAGES = ("calibrant", "torch", "transformers", "tokenizers", "numpy")
 MODEL_FILES = (
     *(".json", ".safetensors"),
     *(".txt", ".model", ".spm", ".codes", ".jinja"),  # of tokenizers
 )
 """How the files end that ``save_pretrained`` writes; all are data."""
-ANSWERING = ("files", "members", "calibrator", "threshold")
-"""What of the record decides what a run answers."""
+CARD = "README.md"
 
 
 @dataclass(frozen=True)
@@ -119,29 +115,13 @@ class Run:
         """The classes, in the order of their ids."""
         return tuple(self.record.labels)
 
-    def last_checkpoint(self) -> Path | None:
-        """The newest whole checkpoint; a half-written one, left by a kill, is removed.
-
-        The Trainer writes ``trainer_state.json`` last, so that a checkpoint that has it is whole.
-        """
-        whole = []
-        for folder in self.checkpoints.glob("checkpoint-*"):
-            try:
-                json.loads((folder / "trainer_state.json").read_text())
-                whole.append(folder)
-            except (OSError, ValueError):
-                shutil.rmtree(folder)
-        return max(whole, key=lambda folder: int(folder.name.split("-")[1]), default=None)
-
     def keep(self, model: Any, tokenizer: Any, training: TrainingRecord) -> "Run":
         """Save the trained model and drop the checkpoints."""
-        unfinished = self.path / ".model"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        model.save_pretrained(unfinished)
-        tokenizer.save_pretrained(unfinished)
-        shutil.rmtree(self.model_dir, ignore_errors=True)
-        unfinished.replace(self.model_dir)
-        run = self.updated(training=training, files=_digests(self.model_dir))
+        remove_folder(self.model_dir)  # one that a kill left before the record knew of it
+        with new_folder(self.model_dir) as unfinished:
+            model.save_pretrained(unfinished)
+            tokenizer.save_pretrained(unfinished)
+        run = self.updated(training=training, files=digests(self.model_dir))
         shutil.rmtree(self.checkpoints, ignore_errors=True)
         return run
 
@@ -152,7 +132,7 @@ class Run:
 
     def check_files(self) -> None:
         """Refuse a model that is not the one that was saved."""
-        found, saved = _digests(self.model_dir), self.record.files or {}
+        found, saved = digests(self.model_dir), self.record.files or {}
         if foreign := sorted(found.keys() - saved.keys()):
             raise UserError(f"{self.model_dir}/{foreign[0]} was not saved with the run; remove it.")
         if no_data := sorted(name for name in saved if Path(name).suffix not in MODEL_FILES):
@@ -204,28 +184,34 @@ class Run:
 
         What was measured with the old one, or chosen by its confidence, holds no longer.
         """
-        (self.path / "metrics.json").unlink(missing_ok=True)
-        kept = None
-        if calibrator is not None and fitted_on is not None:
-            kept = self.keep_calibrator(calibrator, fitted_on)
-        run = self.updated(calibrator=kept, threshold=None)
-        for file in self.path.glob("calibrator-*.safetensors"):  # those of an older one
-            if kept is None or kept.arrays is None or file != self._calibrator_arrays(kept.arrays):
-                file.unlink()
+        with alone(self.path):
+            if self.stored().record.model_digest != self.record.model_digest:
+                raise UserError(
+                    f"{self.path} has got another model while the calibrator was fitted, which does not fit "
+                    "it; fit it again."
+                )
+            kept = None
+            if calibrator is not None and fitted_on is not None:
+                kept = self.keep_calibrator(calibrator, fitted_on)
+            with self._changing():
+                run = self._write(calibrator=kept, threshold=None)
+                (self.path / metrics.FILE).unlink(missing_ok=True)
+            for file in self.path.glob("calibrator-*.safetensors"):  # those of an older one
+                if kept is None or kept.arrays is None or file != self._calibrator_arrays(kept.arrays):
+                    file.unlink()
         return run
 
     def ruled(self, rule: ThresholdRecord | None) -> "Run":
-        """The run with another rule of abstention, or with none; what was measured under the old one goes."""
-        if rule is not None and self.stored().record.calibrator != self.record.calibrator:
-            raise UserError(
-                f"{self.path} has got another calibrator while the rule was learnt, which does not hold for "
-                "it; learn it again."
-            )
-        measured = self.metrics()
-        if measured is not None and "abstention" in measured["metrics"]:
-            del measured["metrics"]["abstention"]
-            write_json(self.path / "metrics.json", measured)
-        return self.updated(threshold=rule)
+        """The run with another rule of abstention, or with none."""
+        with alone(self.path):
+            if rule is not None:
+                if self.stored().record.answering != self.record.answering:
+                    raise UserError(
+                        f"{self.path} has got another calibrator while the rule was learnt, which does not "
+                        "hold for it; learn it again."
+                    )
+                rule = rule.model_copy(update={"learnt_for": self.record.answering})
+            return self.updated(threshold=rule)
 
     def stored(self) -> "Run":
         """As it is on disk now, where others may have changed it since it was loaded."""
@@ -233,81 +219,47 @@ class Run:
 
     def updated(self, **changes: Any) -> "Run":
         """The run with changes to its record. Only these are written: what others changed meanwhile stays."""
-        stored = Run(self.path, self.stored().record.model_copy(update=changes))
-        stored.record.write(self.path)
-        write_text(self.path / "README.md", model_card(stored.name, stored.record, stored.metrics()))
+        with self._changing():
+            return self._write(**changes)
+
+    def _write(self, **changes: Any) -> "Run":
+        self.stored().record.model_copy(update=changes).write(self.path)
         return Run(self.path, self.record.model_copy(update=changes))
 
-    def metrics(self) -> dict[str, Any] | None:
-        """What ``evaluate`` last measured."""
-        path = self.path / "metrics.json"
-        try:
-            return checked(loads(path.read_bytes())) if path.exists() else None
-        except ValueError as error:
-            raise UserError(f"{path} is damaged ({error}); remove it and evaluate the run again.") from error
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Whatever the card tells changes here. A kill leaves no card then, and never that of before."""
+        with alone(self.path):
+            (self.path / CARD).unlink(missing_ok=True)
+            yield
+            self.stored().write_card()
 
-    def record_metrics(self, metrics: dict[str, Any], measured_on: dict[str, Any]) -> None:
+    def write_card(self) -> None:
+        """Tell what the record and the metrics say."""
+        write_text(self.path / CARD, model_card(self.name, self.record, self.metrics()))
+
+    def metrics(self) -> dict[str, Any] | None:
+        """What ``evaluate`` last measured of the run as it is now."""
+        return metrics.read(self.path, self.record)
+
+    def record_metrics(self, measured: dict[str, Any], measured_on: dict[str, Any]) -> None:
         """Keep what was measured, and on what, in ``metrics.json`` and on the model card.
 
         What a run measured that is no longer this one (recalibrated meanwhile, say) is not kept.
         """
-        now = self.stored().record
-        if any(getattr(now, key) != getattr(self.record, key) for key in ANSWERING):
-            warnings.warn(
-                f"{self.path} has got another model, calibrator or rule of abstention while it was measured, "
-                "so what was found is not kept with it; measure it again.",
-                stacklevel=2,
-            )
-            return
-        write_json(self.path / "metrics.json", {"metrics": metrics, "measured_on": measured_on})
-        self.updated()
-
-
-def begin(
-    path: Path,
-    config: RunConfig,
-    splits: Splits,
-    method: MethodRecord,
-    objective: dict[str, Any],
-    inference: dict[str, Any],
-) -> Run:
-    """A new run, or the one of the same settings and data that is already there."""
-    from calibrant._system.device import machine  # which loads torch; reading a run does without
-
-    data = splits.provenance()
-    fingerprint = config.fingerprint(data=data, objective_settings=objective)
-    if (path / records.FILE).exists():
-        run = Run(path, records.read(path))
-        if run.record.fingerprint == fingerprint:
-            return run
-        # One whose training never began (a mistyped --model, say) holds nothing, and gives way.
-        if run.complete or run.trained or any(run.checkpoints.glob("checkpoint-*")):
-            raise UserError(
-                f"{path} holds another run ({run.record.method.name}, {run.record.status}), with other "
-                "settings or data; give another --out or remove it."
-            )
-    elif path.is_file() or (path.is_dir() and any(path.iterdir())):
-        raise UserError(f"{path} exists and is not a run of calibrant's; give another --out.")
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{path} cannot be created ({error.strerror}); give another --out.") from error
-    record = Record(
-        status="training",
-        fingerprint=fingerprint,
-        method=method,
-        objective=objective,
-        inference=inference,
-        calibrator=None,
-        labels=list(splits.label_names),
-        data=DataRecord(**data),
-        config=config,
-        versions={name: version(name) for name in PACKAGES},
-        machine=machine(),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-    record.write(path)
-    return Run(path, record)
+        try:
+            with alone(self.path):
+                if metrics.bound_to(self.stored().record) != metrics.bound_to(self.record):
+                    warnings.warn(
+                        f"{self.path} has got another model, calibrator or rule of abstention while it was "
+                        "measured, so what was found is not kept with it; measure it again.",
+                        stacklevel=2,
+                    )
+                    return
+                with self._changing():
+                    metrics.write(self.path, self.record, measured, measured_on)
+        except NotWritten as error:
+            warnings.warn(f"What was measured is not kept with the run. {error}", stacklevel=2)
 
 
 def load(path: Path | str) -> Run:
@@ -324,6 +276,9 @@ def load(path: Path | str) -> Run:
             f"{path} has not finished training; run the same `calibrant train` again to resume it."
         )
     run.check_files()
+    if not (path / CARD).exists():  # a kill came between the record and it
+        with suppress(UserError), alone(path):
+            run.stored().write_card()
     for number, files in enumerate(run.record.members, start=2):
         if load(run.member(number)).record.files != files:
             raise UserError(
@@ -338,11 +293,3 @@ def _arrays(content: bytes, path: Path) -> dict[str, Any]:
         return dict(load_arrays(content))
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is damaged ({error}); restore it, or fit the calibrator again.") from error
-
-
-def _digests(folder: Path) -> dict[str, str]:
-    return {
-        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in sorted(folder.rglob("*"))
-        if file.is_file()
-    }

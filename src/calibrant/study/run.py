@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from calibrant._system.atomic import remove_folder, write_json
+from calibrant._system.atomic import holds_anything, remove_folder, write_json
 from calibrant.errors import Diverged, UserError
 from calibrant.study.estimate import CACHE, weight
 from calibrant.study.executors import Executor
@@ -128,7 +128,7 @@ def in_study(study: Path, asked: Request) -> Request:
     """The request, with what the folder already settles; refused where the two do not go together."""
     record = _record(study)
     if record is None:
-        if study.is_file() or (study.is_dir() and {entry.name for entry in study.iterdir()} - BEFORE):
+        if study.is_file() or (study.is_dir() and holds_anything(study, BEFORE)):
             raise UserError(f"{study} exists and is not a study of calibrant's; give another --out.")
         return asked
     preset, search_dataset = record["preset"], record["search_dataset"]

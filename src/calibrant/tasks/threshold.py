@@ -111,6 +111,7 @@ def threshold(
             dev=texts.provenance(), ood=None if ood_texts is None else ood_texts.provenance()
         ),
         dev=OnDevRecord(**_figures(selection, len(texts)), turned_away=float(1 - familiar.mean())),
+        learnt_for=own.record.answering,
     )
     classifier.own_run("Rules").ruled(stored)
     if naive is None:

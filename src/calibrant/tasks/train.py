@@ -3,8 +3,7 @@
 import logging
 import math
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant._system.device import device, has_bf16
+from calibrant._system.failures import remembering, writing
 from calibrant.calibrators import Calibrator, calibrated
 from calibrant.classifier import of_run
 from calibrant.config import RunConfig
@@ -20,7 +20,8 @@ from calibrant.inference.single import SinglePass
 from calibrant.methods import AXES, NO_CALIBRATOR, named
 from calibrant.metrics.dev import dev_figures
 from calibrant.recipe import Recipe, read_recipe
-from calibrant.runs import store
+from calibrant.runs import checkpoints, store
+from calibrant.runs.begin import begin, for_training
 from calibrant.runs.record import MethodRecord, TrainingRecord
 from calibrant.runs.store import Run
 from calibrant.runs.texts import load_splits
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     from calibrant.training import Watch
 
 logger = logging.getLogger(__name__)
+NO_MEMORY = (
+    "Training ran out of memory; take a smaller --batch-size (with --gradient-accumulation-steps, for as "
+    "many texts a step) or --max-length, or add --gradient-checkpointing."
+)
+SAFE = "The checkpoints before it are safe, and the same command goes on from there."
 KEPT_FIGURES = ("accuracy", "confidence", "nll")
 
 
@@ -45,8 +51,15 @@ def train(config: RunConfig, *, out: Path | str, progress: Progress = silent) ->
 
 
 def _fit(config: RunConfig, recipe: Recipe, splits: Splits, out: Path, progress: Progress, label: str) -> Run:
+    with for_training(out):
+        return _fit_alone(config, recipe, splits, out, progress, label)
+
+
+def _fit_alone(
+    config: RunConfig, recipe: Recipe, splits: Splits, out: Path, progress: Progress, label: str
+) -> Run:
     method = MethodRecord(**{axis: getattr(recipe.method, axis) for axis in ("name", *AXES)})
-    run = store.begin(out, config, splits, method, _settings(recipe.objective), _settings(recipe.inference))
+    run = begin(out, config, splits, method, _settings(recipe.objective), _settings(recipe.inference))
     if run.complete:
         logger.info("%s is trained already", out)
         return store.load(out)
@@ -124,7 +137,7 @@ def _train(
     from calibrant.models import fast
     from calibrant.models.pretrained import TEXTCNN, load_classifier
     from calibrant.models.probe import start_head
-    from calibrant.training import CRITERIA, CalibratedTrainer, StopByItself, Watch
+    from calibrant.training import CRITERIA, CalibratedTrainer, Sealing, StopByItself, Watch
 
     if config.bf16 and not has_bf16():
         raise UserError("--bf16 needs a GPU that has it, and there is none here; leave it out.")
@@ -158,7 +171,7 @@ def _train(
     rate = config.learning_rate
     if rate is None:
         rate = method.rate(getattr(model.config, "hidden_size", None))
-    last, stop = run.last_checkpoint(), StopByItself(criterion, method.patience)
+    last, stop = checkpoints.last(run.checkpoints), StopByItself(criterion, method.patience)
     trainer = CalibratedTrainer(
         model=model,
         args=TrainingArguments(
@@ -175,7 +188,6 @@ def _train(
             eval_strategy="epoch",
             save_strategy="epoch",
             logging_strategy="epoch",
-            save_total_limit=1,
             load_best_model_at_end=True,
             # The start counts as epoch 0; a checkpoint's log has it already.
             eval_on_start=method.keep == "refinement" and last is None,
@@ -191,12 +203,12 @@ def _train(
         data_collator=Collate(tokenizer.pad_token_id),
         processing_class=tokenizer,
         objective=recipe.objective,
-        callbacks=[watch, stop],
+        callbacks=[watch, stop, Sealing(checkpoints.seal)],
     )
     trainer.remove_callback(PrinterCallback)
     if last is not None:
         logger.info("Resuming %s from %s", run.path, last.name)
-    with _memory_told_in_one_sentence():
+    with remembering(NO_MEMORY), writing(run.checkpoints, SAFE):
         trainer.train(resume_from_checkpoint=None if last is None else str(last))
     measured = f"eval_{criterion}"
     history = [entry for entry in trainer.state.log_history if measured in entry or "loss" in entry]
@@ -240,16 +252,3 @@ def _measured_on_dev(
         **{f"dev_{name}": figures[name] for name in KEPT_FIGURES},
         history=[{"epoch": 0.0} | {f"eval_{name}": value for name, value in figures.items()}],
     )
-
-
-@contextmanager
-def _memory_told_in_one_sentence() -> Iterator[None]:
-    try:
-        yield
-    except RuntimeError as error:  # of CUDA a subclass; MPS and the CPU only say so
-        if not any(words in str(error) for words in ("out of memory", "can't allocate memory")):
-            raise
-        raise UserError(
-            "Training ran out of memory; take a smaller --batch-size (with --gradient-accumulation-steps, "
-            "for as many texts a step) or --max-length, or add --gradient-checkpointing."
-        ) from error

@@ -1,0 +1,80 @@
+"""Where a run begins: one process at a time trains in a run directory."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from calibrant._system.atomic import holds_anything
+from calibrant._system.failures import writing
+from calibrant._system.lock import alone
+from calibrant.config import RunConfig
+from calibrant.errors import UserError
+from calibrant.runs import record as records
+from calibrant.runs.record import DataRecord, MethodRecord, Record
+from calibrant.runs.store import Run
+from calibrant.types import Splits
+
+PACKAGES = ("calibrant", "torch", "transformers", "tokenizers", "numpy")
+
+
+@contextmanager
+def for_training(path: Path) -> Iterator[None]:
+    """The run directory is this process's until the end of the block; a finished run needs nobody's."""
+    if (path / records.FILE).exists():
+        if records.read(path).status == "complete":
+            yield
+            return
+    elif path.is_file() or (path.is_dir() and holds_anything(path)):
+        raise UserError(f"{path} exists and is not a run of calibrant's; give another --out.")
+    try:
+        with writing(path, "Nothing was trained."):
+            path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{path} cannot be created ({error.strerror}); give another --out.") from error
+    with alone(path, "trained"):
+        yield
+
+
+def begin(
+    path: Path,
+    config: RunConfig,
+    splits: Splits,
+    method: MethodRecord,
+    objective: dict[str, Any],
+    inference: dict[str, Any],
+) -> Run:
+    """A new run, or the one of the same settings and data that is already there."""
+    from calibrant._system.device import machine  # which loads torch; reading a run does without
+
+    data = splits.provenance()
+    fingerprint = config.fingerprint(data=data, objective_settings=objective)
+    with for_training(path):
+        if (path / records.FILE).exists():
+            run = Run(path, records.read(path))
+            if run.record.fingerprint == fingerprint:
+                return run
+            # One whose training never began (a mistyped --model, say) holds nothing, and gives way.
+            if run.complete or run.trained or any(run.checkpoints.glob("checkpoint-*")):
+                raise UserError(
+                    f"{path} holds another run ({run.record.method.name}, {run.record.status}), with other "
+                    "settings or data; give another --out or remove it."
+                )
+        record = Record(
+            status="training",
+            fingerprint=fingerprint,
+            method=method,
+            objective=objective,
+            inference=inference,
+            calibrator=None,
+            labels=list(splits.label_names),
+            data=DataRecord(**data),
+            config=config,
+            versions={name: version(name) for name in PACKAGES},
+            machine=machine(),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        record.write(path)
+        return Run(path, record)
