@@ -204,7 +204,7 @@ def test_the_same_weights_asked_in_other_ways(classifier, together):
 
 def test_the_rule_of_a_run_is_not_applied_where_it_is_asked_otherwise(run_copy):
     rule = ThresholdRecord(
-        rule={"threshold": 1.0},
+        rule={"threshold": 1.1},
         promise={"risk": 0.1, "confidence": 0.95},
         learnt_on={"dev": Provenance(9, "file dev.csv", "d")},
         dev={"coverage": 0.5, "risk": 0.05, "turned_away": 0.0},

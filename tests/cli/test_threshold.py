@@ -188,7 +188,7 @@ def test_a_rule_for_unfamiliar_text(command, here, name):
     assert not abstained(command, "--threshold", 0).any()
     assert calibrant.load("run").predict([]) == []
     out = done(command, *RISK, 0.3, *options)
-    assert f" and its score `{name}` below {rule['cut']:.4g}, and abstains elsewhere." in out
+    assert f" and its score {name} below {rule['cut']:.4g}, and abstains elsewhere." in out
     assert f"turns away {result['dev']['turned_away']:.1%} of them as unfamiliar" in out
     assert "of unfamiliar texts at most 40.00% are answered, with confidence 0.95" in out
     assert (here / "run" / "scores").exists() == (name == "knn")

@@ -82,7 +82,7 @@ class CalibratorRecord(_Part):
 class RuleRecord(_Part):
     """Answer where the confidence is at least the threshold and, with a score, the score is below the cut."""
 
-    threshold: Share
+    threshold: Annotated[float, Field(ge=0)]  # above 1 it answers nothing
     score: str | None = None
     cut: float | None = None
 
