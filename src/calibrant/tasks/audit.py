@@ -20,7 +20,7 @@ from calibrant.metrics.measure import measure
 from calibrant.metrics.miscalibration import Miscalibration, miscalibration
 from calibrant.models.pretrained import load_trained, longest_text
 from calibrant.models.split import can_be_split
-from calibrant.pages.page import Entry
+from calibrant.pages.entry import Entry
 from calibrant.runs.card import FOLDED, FRONT, figures_in_words, use_in_words
 from calibrant.runs.record import FILE as RECORD
 from calibrant.tasks.export import check_plain, check_target, write_plain
