@@ -117,12 +117,13 @@ class Evidence:
     test: Outputs
     labels: NDArray[np.integer]  # (n,), of test
     ood: Outputs | None
+    label_names: tuple[str, ...]
 
     def entry(self, name: str, calibrator: Calibrator | None) -> Entry:
         """With this calibrator."""
         test = Prediction(calibrated(self.test, calibrator).probabilities, self.labels)
         ood = None if self.ood is None else Prediction(calibrated(self.ood, calibrator).probabilities)
-        return Entry(name, test, ood, measure(test, ood))
+        return Entry(name, test, ood, measure(test, ood), self.label_names)
 
 
 def audit(
@@ -164,7 +165,7 @@ def audit(
         part: subject.outputs(these.texts, progress=progress, label=part) for part, these in texts.items()
     }
 
-    evidence = Evidence(said["test"], labels["test"], said.get("ood"))
+    evidence = Evidence(said["test"], labels["test"], said.get("ood"), subject.label_names)
     as_it_is = evidence.entry(model, None)
     found = miscalibration(as_it_is.test)
     words = in_words(as_it_is.metrics, found, len(subject.label_names))

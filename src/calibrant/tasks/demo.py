@@ -132,8 +132,9 @@ def _asked(run: Run) -> Asked:
 def _entry(name: str, classifier: Classifier, asked: Asked, progress: Progress) -> tuple[Entry, Prediction]:
     """What is measured of one column; beside it the answers to the far texts."""
     test = classifier.prediction(asked.test, progress, f"test {name}")
-    near = Prediction(classifier.predict_proba(asked.near.texts, progress, f"near {name}"))
-    far = Prediction(classifier.predict_proba(asked.far.texts, progress, f"far {name}"))
+    # Their groups are none of the classes, so that they count as text without labels.
+    near = classifier.prediction(replace(asked.near, labels=None), progress, f"near {name}")
+    far = classifier.prediction(replace(asked.far, labels=None), progress, f"far {name}")
     metrics, on_far = measure(test, near), measure(test, far)
     metrics["far"] = on_far["ood"] | {"mean_confidence": on_far["mean_confidence_ood"]}
     return Entry(name, test, near, metrics, classifier.label_names), far
