@@ -112,3 +112,10 @@ def test_every_figure_has_words():
     for found in sections([entry("a", told=True), entry("b", ood=False)]):
         assert found.title.endswith("?")
         assert all(drawn.words.endswith(".") for drawn in found.drawn)
+
+
+def test_figures_side_by_side_have_one_scale():
+    entries = [entry("a", told=True, sharpness=9.0), entry("b", told=True, sharpness=0.2)]
+    for found in sections(entries)[1:3]:
+        one, two = (drawn.figure.axes[0].get_ylim() for drawn in found.drawn)
+        assert one == two

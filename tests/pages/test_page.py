@@ -110,6 +110,7 @@ def test_settings_that_differ_are_marked(tmp_path):
     assert '<tr class="differs"><th scope="row">epochs</th><td>–</td><td>3</td></tr>' in html
 
 
+@pytest.mark.slow
 def test_fifty_thousand_predictions_make_a_small_page(tmp_path):
     labels = tuple(f"class number {i}" for i in range(77))
     one = entry("a", told=True, rule=0.5, n=50_000, labels=labels)
@@ -182,7 +183,7 @@ def test_examples_side_by_side(tmp_path):
     }
     html = written(tmp_path, "t", [entry("a"), entry("b")], examples=[example])
     assert "<blockquote>My card was swallowed</blockquote>" in html
-    assert "sci.space, 97.0 % sure" in html
+    assert "sci.space, 97.0&nbsp;%&nbsp;sure" in html
     assert "<summary>Unfamiliar</summary>" in html
     assert "truly" not in html
 

@@ -93,7 +93,8 @@ def _next(measured: dict[str, Any], found: Miscalibration, run: Known) -> tuple[
 def _risk(errors: float) -> str:
     """The largest usual risk that is at most half of the error rate.
 
-    >>> _risk(0.08), _risk(0.005)
-    ('0.02', '0.01')
+    >>> _risk(0.08), _risk(1 - 0.9), _risk(0.005)
+    ('0.02', '0.05', '0.01')
     """
-    return str(max((risk for risk in RISKS if risk <= errors / 2), default=RISKS[0]))
+    half = errors / 2 + 1e-9  # 1 − 0.9 is a little below 0.1
+    return str(max((risk for risk in RISKS if risk <= half), default=RISKS[0]))

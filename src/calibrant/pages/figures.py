@@ -56,7 +56,7 @@ def sections(entries: Sequence[Entry]) -> list[Section]:
             "Is it less sure where it is wrong, or where text is unfamiliar?",
             "Right answers should lie on the right, mistakes further left, unfamiliar text at the left end. "
             "Each outline adds up to 100 % of its kind.",
-            [_confidence(entry, end) for entry, end in each],
+            _on_one_scale([_confidence(entry, end) for entry, end in each]),
         ),
     ]
     told = [(entry, end) for entry, end in each if entry.test.familiarity is not None]
@@ -67,7 +67,7 @@ def sections(entries: Sequence[Entry]) -> list[Section]:
                 "Does it notice unfamiliar text?",
                 "Familiarity is the share of known texts that are at least as strange. Familiar text spreads "
                 "evenly, and unfamiliar text should lie in the first bar, below 0.05.",
-                [_familiarity(entry, end) for entry, end in told],
+                _on_one_scale([_familiarity(entry, end) for entry, end in told]),
             )
         )
     found.append(
@@ -128,6 +128,14 @@ def _one(draw: Callable[..., None], *args: object) -> Figure:
     figure = Figure(figsize=SIZE, layout="constrained")
     draw(figure.add_subplot(), *args)
     return figure
+
+
+def _on_one_scale(drawn: list[Drawn]) -> list[Drawn]:
+    """So that figures side by side compare."""
+    top = max(one.figure.axes[0].get_ylim()[1] for one in drawn)
+    for one in drawn:
+        one.figure.axes[0].set_ylim(0, top)
+    return drawn
 
 
 def _reliability(entry: Entry, end: str) -> Drawn:
