@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-AXE = Path(__file__).with_name("axe.min.js")  # axe-core 4.14.0 of npm, MPL-2.0
+AXE = Path(__file__).parent / "axe-core" / "axe.min.js"  # axe-core 4.14.0 of npm, MPL-2.0
 
 
 def chromium():
