@@ -289,9 +289,10 @@ class Classifier:
     def prediction(
         self, texts: Texts, progress: Progress | None = None, label: str = "predict"
     ) -> Prediction:
-        """Probabilities beside the true classes, where the texts have labels that training saw."""
+        """Probabilities and familiarity, beside the true classes where the texts have labels."""
         labels = None if texts.labels is None else self.class_ids(texts)
-        return Prediction(self.predict_proba(texts.texts, progress, label), labels)
+        outputs = self.outputs(texts.texts, progress=progress, label=label)
+        return Prediction(outputs.probabilities, labels, outputs.familiarity)
 
     def class_ids(self, texts: Texts) -> NDArray[np.integer]:
         """The true classes of labelled texts, (n,); refused where training never saw the label."""

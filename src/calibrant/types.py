@@ -86,13 +86,23 @@ class Splits:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Class probabilities of n texts, with their true classes where these are known."""
+    """Class probabilities of n texts, and what else is known of each."""
 
     probabilities: NDArray[np.floating]  # (n, K), rows sum to 1
-    labels: NDArray[np.integer] | None = None  # (n,); None for unfamiliar text
+    labels: NDArray[np.integer] | None = None  # (n,) true classes; None for unfamiliar text
+    familiarity: NDArray[np.floating] | None = None  # (n,) π in (0, 1], where the run tells it
+    answered: NDArray[np.bool_] | None = None  # (n,) by the run's rule of abstention, where it has one
 
     def __len__(self) -> int:
         return len(self.probabilities)
+
+    def __getitem__(self, index: NDArray[Any] | slice) -> Prediction:
+        return Prediction(
+            self.probabilities[index],
+            _part(self.labels, index),
+            _part(self.familiarity, index),
+            _part(self.answered, index),
+        )
 
     @property
     def predicted(self) -> NDArray[np.integer]:
@@ -130,16 +140,13 @@ class Outputs:
         return len(self.logits)
 
     def __getitem__(self, index: NDArray[Any] | slice) -> Outputs:
-        def part(whole: NDArray[Any] | None) -> Any:
-            return None if whole is None else whole[index]
-
         return Outputs(
             self.logits[index],
-            part(self.features),
-            part(self.middle),
-            part(self.layers),
-            part(self.calibrated),
-            part(self.familiarity),
+            _part(self.features, index),
+            _part(self.middle, index),
+            _part(self.layers, index),
+            _part(self.calibrated, index),
+            _part(self.familiarity, index),
         )
 
     @cached_property
@@ -154,6 +161,10 @@ class Outputs:
         for need in sorted(needs):
             if getattr(self, need) is None:
                 raise UserError(f"{who} needs {need}; ask for classifier.outputs(texts, needs={{{need!r}}}).")
+
+
+def _part(whole: NDArray[Any] | None, index: NDArray[Any] | slice) -> Any:
+    return None if whole is None else whole[index]
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,11 @@ def test_the_advice_and_the_command_that_it_ends_with(command, here, tmp_path):
     assert again["advice"]["action"] == "nothing"
     assert again["next"].startswith("calibrant audit --model loud-calibrated ")
     assert again["next"].endswith(" --report audit.html")
-    assert "calibrant audit: loud-calibrated" in page.read_text(encoding="utf-8")
+    html = page.read_text(encoding="utf-8")
+    assert "calibrant audit: loud-calibrated" in html
+    verdict = html[html.index('<h2 id="verdict">') :]
+    assert again["advice"]["reasons"][0] in verdict
+    assert again["next"] in verdict
 
 
 def test_familiarity_is_fitted_to_a_model_that_somebody_else_trained(command, here):

@@ -254,3 +254,13 @@ def test_a_mistake_gets_one_sentence(line, here, csv_file, command):
     before = record()
     one_sentence(command(*line.split()), MISTAKES[line])
     assert record() == before
+
+
+def test_a_chain_as_train_takes_it(command, here):
+    code, out, err = command(
+        "calibrate", "run", "--dev", "dev.csv", "--calibrator", "temperature+familiarity"
+    )
+    assert code == 0, err
+    assert "temperature+familiarity" in out
+    assert record()["calibrator"]["name"] == "temperature+familiarity"
+    assert calibrant.load("run").predict(["my card"])[0].familiarity is not None

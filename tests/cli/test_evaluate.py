@@ -95,3 +95,27 @@ def test_report_that_cannot_be_written(mistakes, command, report, sentence):
     code, out, err = command("evaluate", "run", "--test", "good.csv", "--report", report)
     assert (code, out) == (2, "")
     assert err.splitlines()[-1] == f"calibrant: {sentence}"
+
+
+def test_it_ends_in_a_verdict_and_one_command(run_copy, command, csv_file, monkeypatch):
+    monkeypatch.chdir(run_copy.parent)
+    csv_file("test.csv", corpus(60, seed=1))
+    options = ("run", "--test", "test.csv", "--report", "page.html", "--figures", "figures")
+    code, out, err = command("evaluate", *options)
+    assert code == 0, err
+    *_, familiar, reason, last = out.splitlines()
+    assert familiar.startswith("On 60 familiar texts ")
+    assert last.startswith("Next: calibrant ")
+    page = (run_copy.parent / "page.html").read_text(encoding="utf-8").split('<h2 id="verdict">')[1]
+    for part in (familiar, reason, last.removeprefix("Next: ")):
+        assert part in page
+    assert (run_copy.parent / "figures" / "reliability.png").exists()
+    # What it says to do can be done.
+    code, _, err = command(*last.split()[2:])
+    assert code == 0, err
+
+
+def test_figures_go_with_a_page(mistakes, command):
+    code, out, err = command("evaluate", "run", "--test", "good.csv", "--figures", "new")
+    assert (code, out) == (2, "")
+    assert err == "calibrant: --figures goes with --report; name the page, as in --report page.html.\n"

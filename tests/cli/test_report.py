@@ -30,19 +30,43 @@ def test_two_runs_on_one_page(command, here):
         assert json.loads(command("evaluate", run, *options, "--json")[1]) == numbers[run]
     page = (here / "new" / "page.html").read_text(encoding="utf-8")
     assert "Reliability diagram of a on 30 familiar texts" in page
-    assert "Histogram of the confidence of b on 8 unfamiliar texts" in page
+    assert "Confidence of b, mean of each kind of text: right" in page
     assert "test: 30 texts, file test.csv" in page
+    assert "<summary>Least sure right answers of a</summary>" in page
+    assert "ood: 8 texts, file other.csv" in page
+    assert '<tr class="differs"><th scope="row">calibrator</th><td>none</td><td>temperature' in page
 
     code, out, _ = command("report", "a", "b", "--test", "test.csv", "--out", "page.html")
     assert code == 0
     assert f"{100 * numbers['a']['accuracy']:.1f} %" in out
     assert out.endswith("Report: page.html\n")
+    verdicts = (here / "page.html").read_text(encoding="utf-8").split('<h2 id="verdict">')[1]
+    for run in ("a", "b"):  # the same on the terminal and on the page
+        said, next_command = out.split(f"\n{run}\n")[1].split("Next: ", maxsplit=1)
+        next_command = next_command.splitlines()[0]
+        assert next_command.startswith("calibrant ")
+        assert next_command.split()[2] == run
+        assert next_command in verdicts
+        assert all(sentence in verdicts for sentence in said.splitlines())
+
+
+def test_figures_as_files(command, here):
+    code, _, err = command(
+        "report", "a", "--test", "test.csv", "--out", "page.html", "--figures", "new/figures"
+    )
+    assert code == 0, err
+    assert sorted(path.name for path in (here / "new" / "figures").iterdir()) == [
+        f"{name}.{kind}"
+        for name in ("confidence", "f1", "reliability", "risk-coverage")
+        for kind in ("png", "svg")
+    ]
+    assert "<h1>calibrant: a</h1>" in (here / "page.html").read_text(encoding="utf-8")
 
 
 def test_each_rule_is_named_and_its_numbers_are_in_the_table(command, here):
     options = ("--test", "test.csv", "--out", "page.html", "--json")
     command("report", "a", "b", *options)
-    assert "abstention" not in (here / "page.html").read_text(encoding="utf-8")
+    assert "By its rule of abstention" not in (here / "page.html").read_text(encoding="utf-8")
     for run, risk in (("a", 0.3), ("b", 0.2)):
         code, _, err = command("threshold", run, "--dev", "dev.csv", "--risk", risk)
         assert code == 0, err
@@ -54,7 +78,7 @@ def test_each_rule_is_named_and_its_numbers_are_in_the_table(command, here):
         assert f"<li>{run}: On the test texts it answers {numbers[run]['abstention']['coverage']:.1%}" in page
     rows = {row.split("<")[0].strip(): row for row in page.split('<th scope="row">')[1:]}
     for title, key in (("answered", "coverage"), ("wrong among the answered", "risk")):
-        shown = [f"{numbers[run]['abstention'][key]:.4f}" for run in ("a", "b")]
+        shown = [f"{100 * numbers[run]['abstention'][key]:.1f}" for run in ("a", "b")]
         assert all(value in rows[title] for value in shown)
     assert "By its rule of abstention" in page
 
@@ -66,6 +90,10 @@ def test_each_rule_is_named_and_its_numbers_are_in_the_table(command, here):
         (("a", "c", "--out", "page.html"), "c is not a run: it has no calibrant.json."),
         (("a", "b", "--out", "page.html"), "--test is missing: name a labelled file"),
         (("a", "--out", "b"), "The report is one file, but b is a directory; give a name ending in .html."),
+        (
+            ("a", "--out", "page.html", "--figures", "test.csv"),
+            "test.csv is not a folder; name another place for the figures.",
+        ),
     ],
 )
 def test_mistakes(command, here, arguments, message):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant.metrics import aurc, risk_coverage
+from calibrant.metrics.risk_coverage import coverage_at
 
 
 def two_classes(confidence, correct):
@@ -62,3 +63,16 @@ def test_order_does_not_matter_and_the_range_is_0_to_1(texts, random):
     assert 0 <= value <= 1
     random.shuffle(texts)
     assert aurc(*two_classes(*zip(*texts, strict=True))) == value
+
+
+def test_coverage_at_a_risk():
+    p, y = two_classes([0.9, 0.8, 0.7, 0.6], [True, False, True, True])
+    assert coverage_at(0.0, p, y) == 0.25
+    assert coverage_at(0.25, p, y) == 1.0  # 1/2, 1/3 and then 1/4: the risk need not grow
+    assert coverage_at(0.4, p, y) == 1.0
+    assert coverage_at(0.0, *two_classes([0.9], [False])) == 0.0
+
+
+def test_texts_of_equal_confidence_are_answered_together():
+    p, y = two_classes([0.9, 0.8, 0.8], [True, True, False])
+    assert coverage_at(0.1, p, y) == pytest.approx(1 / 3)

@@ -63,7 +63,8 @@ def test_the_demo_trains_measures_and_reports(small, monkeypatch, command):
             assert example["truth"] in (_OTHER_5 if example["kind"] == "near" else ["earn"])
     page = (small / "report.html").read_text()
     assert "manifold-smoothing" in page
-    assert page.count("<svg") == 8  # a reliability diagram and a histogram for each
+    # Of each column its reliability and its confidence, of the default its familiarity; three for all.
+    assert page.count("<svg") == 2 * len(COLUMNS) + 1 + 3
 
     def nothing_is_trained(*args):
         raise AssertionError("the second run trained again")

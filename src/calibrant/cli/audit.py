@@ -1,5 +1,6 @@
 """``calibrant audit``."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -62,8 +63,10 @@ def audit(
     remedy = found.remedy
     reasons = [] if remedy is None else remedy.advice.reasons
     if report is not None:
-        entries = [found.as_it_is] if remedy is None else [found.as_it_is, remedy.entry]
-        write_report(report, f"calibrant audit: {model}", entries, notes=[*found.words, *reasons])
+        judged = replace(found.as_it_is, verdict=[*found.words, *reasons], command=found.next_command)
+        entries = [judged] if remedy is None else [judged, remedy.entry]
+        notes = [f"{part}: {about['n']} texts, {about['source']}" for part, about in found.texts.items()]
+        write_report(report, f"calibrant audit: {model}", entries, notes=notes)
     if json_:
         say_json(found.as_json())
         return

@@ -32,9 +32,8 @@ def calibrate(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.calibrators import calibrators
+        from calibrant.calibrators import new_calibrator
         from calibrant.methods import NO_CALIBRATOR
-        from calibrant.registry import pick
         from calibrant.tasks import calibrate as task
 
         if calibrator == NO_CALIBRATOR:
@@ -48,10 +47,9 @@ def calibrate(
                 say(f"{run}: no calibrator.")
                 _tell_of(rule, run)
             return
-        kind = pick("calibrator", calibrator, calibrators())
         done = task.calibrate(
             run,
-            calibrator=kind(),
+            calibrator=new_calibrator(calibrator),
             dev=dev,
             text_column=text_column,
             label_column=label_column,

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli.options import Json, LabelColumn, Page, RunFolder, TextColumn
+from calibrant.cli.options import Figures, Json, LabelColumn, Page, RunFolder, TextColumn
 from calibrant.cli.printing import say, say_json
+from calibrant.errors import UserError
 
 
 def evaluate(
@@ -23,6 +24,7 @@ def evaluate(
         bool, typer.Option("--scores", help="Also measure every score of `calibrant list scores`.")
     ] = False,
     report: Page = None,
+    figures: Figures = None,
     json_: Json = False,
 ) -> None:
     """Measure a run: accuracy, calibration, and how well it knows what it does not know.
@@ -30,14 +32,16 @@ def evaluate(
     \b
     Example:  calibrant evaluate runs/tickets --test test.csv --ood other.csv --report report.html
     """
+    if figures is not None and report is None:
+        raise UserError("--figures goes with --report; name the page, as in --report page.html.")
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.pages.page import check_place, write_report
         from calibrant.tasks import evaluate as task
+        from calibrant.tasks.report import check_report, write_measured
 
         if report is not None:
-            check_place(report)
+            check_report(report, figures)
         measured = task.evaluate(
             run,
             test=test,
@@ -47,9 +51,9 @@ def evaluate(
             scores=scores,
             progress=progress,
         )
-    if report is not None:
-        notes = measured.notes + measured.rule_notes
-        write_report(report, f"calibrant: {run}", [measured.entry], notes=notes)
+        if report is not None:
+            notes, title = measured.notes + measured.rule_notes, f"calibrant: {run}"
+            write_measured(report, title, [measured], notes=notes, figures=figures, progress=progress)
     if json_:
         say_json(measured.entry.metrics)
         return
@@ -64,3 +68,5 @@ def evaluate(
         say(f"By its rule: {abstention_in_words(measured.entry.metrics['abstention'])}")
     if report is not None:
         say(f"Report: {report}")
+    entry = measured.entry
+    say("\n".join(["", *entry.verdict, f"Next: {entry.command}"]))

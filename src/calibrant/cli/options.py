@@ -13,4 +13,7 @@ Dev = Annotated[
     typer.Option(help="Labelled file with text that training has not seen [the run's own dev texts]."),
 ]
 Page = Annotated[Path | None, typer.Option(help="Also write an HTML page.")]
+Figures = Annotated[
+    Path | None, typer.Option(help="Also write the page's figures into this folder, as SVG and PNG.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli.options import LabelColumn, TextColumn
+from calibrant.cli.options import Figures, LabelColumn, TextColumn
 from calibrant.cli.printing import say, say_json
 
 
@@ -21,6 +21,7 @@ def report(
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    figures: Figures = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object, run by run.")] = False,
 ) -> None:
     """Measure runs on the same texts and set them side by side on one page.
@@ -40,6 +41,7 @@ def report(
             ood=ood,
             text_column=text_column,
             label_column=label_column,
+            figures=figures,
             progress=progress,
         )
     metrics = {entry.name: entry.metrics for entry in entries}
@@ -49,4 +51,6 @@ def report(
     from calibrant.cli.tables import metric_table
 
     say(metric_table(metrics))
+    for entry in entries:
+        say("\n".join([f"\n{entry.name}", *entry.verdict, f"Next: {entry.command}"]))
     say(f"Report: {out}")

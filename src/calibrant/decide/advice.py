@@ -125,7 +125,7 @@ def _what_no_temperature_mends(
     measured: dict[str, Any], familiar: dict[str, Any] | None, classes: int, verb: str
 ) -> list[str]:
     reasons = []
-    if measured["ood"] is not None and _stays_sure(measured, classes):
+    if measured["ood"] is not None and stays_sure(measured, classes):
         reasons.append(
             f"On unfamiliar text its confidence {verb} {measured['mean_confidence_ood']:.1%}, "
             f"{sureness(measured, classes):.0%} of the way from a guess up to "
@@ -146,7 +146,7 @@ def _what_no_temperature_mends(
     return reasons
 
 
-def _stays_sure(measured: dict[str, Any], classes: int) -> bool:
+def stays_sure(measured: dict[str, Any], classes: int) -> bool:
     """Whether it is, beyond chance, more than half of the way up on unfamiliar text.
 
     That is d = c̄_ood − ½·(c̄_test + 1/K) > 0. Confidence lies between 1/K and 1, so that by Hoeffding's

@@ -2,9 +2,11 @@
 
 import math
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.metrics.base import Metric, check_detection
+from calibrant.metrics.ordering import tally
 
 
 def aupr(confidence: ArrayLike, positive: ArrayLike) -> float:
@@ -27,9 +29,9 @@ def aupr(confidence: ArrayLike, positive: ArrayLike) -> float:
     c, flags = check_detection(confidence, positive, probability=False)
     if flags.all() or not flags.any():
         return math.nan
-    from sklearn.metrics import average_precision_score
-
-    return float(average_precision_score(flags, -c))
+    positives, negatives = tally(c, flags)
+    precision = np.cumsum(positives) / np.cumsum(positives + negatives)
+    return float((positives * precision).sum() / positives.sum())
 
 
 AUPR = Metric("aupr", "AUPR", "detection", higher_is_better=True, function=aupr, ranks=True)

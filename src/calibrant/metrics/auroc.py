@@ -2,9 +2,11 @@
 
 import math
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from calibrant.metrics.base import Metric, check_detection
+from calibrant.metrics.ordering import tally
 
 
 def auroc(confidence: ArrayLike, positive: ArrayLike) -> float:
@@ -25,9 +27,9 @@ def auroc(confidence: ArrayLike, positive: ArrayLike) -> float:
     c, flags = check_detection(confidence, positive, probability=False)
     if flags.all() or not flags.any():
         return math.nan
-    from sklearn.metrics import roc_auc_score
-
-    return float(roc_auc_score(flags, -c))
+    positives, negatives = tally(c, flags)
+    below = np.cumsum(positives) - positives / 2  # positives below each value, half of those at it
+    return float((negatives * below).sum() / (positives.sum() * negatives.sum()))
 
 
 def auroc_error(area: float, positives: int, negatives: int) -> float:

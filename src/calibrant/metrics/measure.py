@@ -23,8 +23,8 @@ def measure(test: Prediction, ood: Prediction | None = None) -> dict[str, Any]:
     Returns:
         Classification metrics by name; under ``misclassification`` and ``ood`` the detection metrics of
         finding the misclassified among ``test`` and the unfamiliar among ``test`` and ``ood``; counts and
-        mean confidences. What is undefined (AUROC without an error to find, ``ood`` without such text) is
-        None; NBAUCC is 0 where there is nothing to find.
+        mean confidences; ``abstention`` where a rule says what is answered. What is undefined (AUROC without
+        an error to find, ``ood`` without such text) is None; NBAUCC is 0 where there is nothing to find.
 
     >>> test = Prediction(np.array([[0.9, 0.1], [0.6, 0.4]]), labels=np.array([0, 1]))
     >>> numbers = measure(test)
@@ -39,7 +39,8 @@ def measure(test: Prediction, ood: Prediction | None = None) -> dict[str, Any]:
         for metric in metrics().values()
         if metric.kind == "classification"
     }
-    numbers["misclassification"] = _detection(test.confidence, test.predicted != test.labels)
+    wrong = test.predicted != test.labels
+    numbers["misclassification"] = _detection(test.confidence, wrong)
     numbers["ood"] = None
     numbers["n_test"], numbers["n_ood"] = len(test), 0
     numbers["mean_confidence_test"] = _mean(test.confidence)
@@ -51,6 +52,8 @@ def measure(test: Prediction, ood: Prediction | None = None) -> dict[str, Any]:
         numbers["ood"] = _detection(confidence, unfamiliar)
         numbers["n_ood"] = len(ood)
         numbers["mean_confidence_ood"] = _mean(ood.confidence)
+    if test.answered is not None:
+        numbers["abstention"] = measure_rule(test.answered, wrong, None if ood is None else ood.answered)
     return numbers
 
 

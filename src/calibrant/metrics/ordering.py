@@ -1,10 +1,10 @@
-"""Where many numbers of [0, 1] stand among a few thresholds."""
+"""Where numbers stand: among a few thresholds, and among each other."""
 
 from typing import Literal
 
 import numpy as np
 
-from calibrant.metrics.base import Floats, Integers
+from calibrant.metrics.base import Flags, Floats, Integers
 
 CELLS = 4096  # a power of two: c · CELLS is exact
 
@@ -25,3 +25,15 @@ def count_passed(thresholds: Floats, c: Floats, side: Literal["left", "right"]) 
     left = np.flatnonzero(torn[cell])
     passed[left] = np.searchsorted(thresholds, c[left], side)
     return passed
+
+
+def tally(c: Floats, positive: Flags) -> tuple[Integers, Integers]:
+    """How many positives and negatives have each distinct value of c, from the lowest up.
+
+    >>> positives, negatives = tally(np.array([0.2, 0.9, 0.2]), np.array([True, False, False]))
+    >>> positives.tolist(), negatives.tolist()
+    ([1, 0], [1, 1])
+    """
+    _, group = np.unique(c, return_inverse=True)
+    positives = np.bincount(group, weights=positive).astype(np.int64)
+    return positives, np.bincount(group) - positives

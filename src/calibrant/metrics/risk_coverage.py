@@ -22,6 +22,22 @@ def risk_coverage(probabilities: ArrayLike, labels: ArrayLike) -> tuple[Floats, 
     return k / len(y), np.cumsum(np.repeat(error_rate, size)) / k
 
 
+def coverage_at(risk: float, probabilities: ArrayLike, labels: ArrayLike) -> float:
+    """The largest share that could be answered, by a threshold on the confidence, with at most this risk.
+
+    In hindsight: texts of equal confidence are answered together, and nothing is promised for other texts.
+
+    >>> coverage_at(0.1, [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]], [0, 0, 1])
+    0.6666666666666666
+    """
+    p, y = check_classification(probabilities, labels)
+    confidence, wrong = p.max(axis=1), p.argmax(axis=1) != y
+    _, group, size = np.unique(-confidence, return_inverse=True, return_counts=True)
+    answered = np.cumsum(size)
+    kept = np.cumsum(np.bincount(group, weights=wrong)) <= risk * answered
+    return float(answered[kept].max(initial=0) / len(y))
+
+
 def aurc(probabilities: ArrayLike, labels: ArrayLike) -> float:
     """AURC = 1/n · Σ_{k=1..n} (error rate among the k most confident texts).
 

@@ -1,52 +1,26 @@
-"""One HTML page that needs nothing else: models side by side, their numbers, their answers."""
+"""One HTML page that needs nothing else: models side by side, their numbers, their answers, a verdict."""
 
+import base64
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from markupsafe import Markup, escape
 
 from calibrant._system.atomic import check_folder, write_text
 from calibrant.errors import UserError, visible
-from calibrant.metrics import metrics
-from calibrant.metrics.base import Metric
-from calibrant.pages.plots import confidence_histogram, figure_svg, histogram_top, reliability_diagram
-from calibrant.types import Prediction
-
-GROUPS = {  # where a number lies in what ``evaluate`` returns, and what the table calls it
-    "": "On familiar text",
-    "misclassification": "Finding its own mistakes",
-    "ood": "Finding unfamiliar text",
-    "abstention": "By its rule of abstention",
-}
-
-
-@dataclass(frozen=True)
-class Row:
-    """A number of the table that is no metric of the registry."""
-
-    name: str
-    title: str
-    higher_is_better: bool
-
-
-RULE = (Row("coverage", "answered", True), Row("risk", "wrong among the answered", False))
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A model on the page."""
-
-    name: str
-    test: Prediction  # familiar text, with labels
-    ood: Prediction | None  # unfamiliar text, where there is any
-    metrics: dict[str, Any]  # what ``evaluate(test, ood)`` gave
+from calibrant.metrics.bootstrap import DRAWS, noise
+from calibrant.metrics.per_class import per_class
+from calibrant.pages.cards import cards
+from calibrant.pages.comparison import Comparison, shown
+from calibrant.pages.entry import Entry
+from calibrant.pages.figures import sections
+from calibrant.pages.plots import figure_svg
+from calibrant.types import Progress
 
 
 def write_report(
@@ -57,17 +31,21 @@ def write_report(
     examples: Sequence[Mapping[str, Any]] = (),
     notes: Sequence[str] = (),
     provenance: Mapping[str, str] | None = None,
+    draws: int = DRAWS,
+    progress: Progress | None = None,
 ) -> Path:
     """Write the page and return its path. The file is complete or not there at all.
 
     Args:
         path: an ``.html`` file; missing directories are made.
         title: the heading.
-        entries: the models, one column each, in this order; names must differ.
+        entries: the models, asked about the same texts, in this order; names must differ.
         examples: texts with each model's answer: ``{"kind": "unfamiliar", "text": …, "truth": … or None,
-            "answers": {entry name: {"label": …, "confidence": …}}}``.
+            "answers": {entry name: {"label": …, "confidence": …, "familiarity": … or nothing}}}``.
         notes: sentences on what data, from where, by which command.
         provenance: name → value for the foot of the page: versions, seeds, fingerprints.
+        draws: of the bootstrap that gives the intervals.
+        progress: told of each draw.
     """
     names = [entry.name for entry in entries]
     if not names or len(set(names)) < len(names):
@@ -75,80 +53,32 @@ def write_report(
     unknown = {name for example in examples for name in example["answers"]} - set(names)
     if unknown:
         raise UserError(f"Examples may only hold answers of {names}, got {sorted(unknown)} as well.")
-    template = files("calibrant.pages").joinpath("page.html.j2").read_text(encoding="utf-8")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown_data
-    )
-    html = environment.from_string(template).render(
-        title=title,
-        entries=entries,
-        reliability=[_reliability_figure(entry, f"r{i}-") for i, entry in enumerate(entries)],
-        histograms=_histograms(entries),
-        groups=[group for group in map(partial(_group, entries), GROUPS) if group["rows"]],
-        examples=examples,
-        notes=notes,
-        provenance=provenance or {},
+    check_place(Path(path))
+    drawn = _sections(entries)
+    chance = noise([e.test for e in entries], [e.ood for e in entries], draws=draws, progress=progress)
+    comparison = Comparison(entries, chance)
+    script = _read("page.js")
+    html = (
+        _environment()
+        .from_string(_read("page.html.j2"))
+        .render(
+            title=title,
+            entries=entries,
+            cards=cards(comparison),
+            sections=drawn,
+            groups=comparison.groups(),
+            tables=[_classes(entry) for entry in entries if entry.label_names],
+            examples=_by_kind(examples),
+            notes=notes,
+            settings=_settings(entries),
+            verdicts=[entry for entry in entries if entry.verdict],
+            provenance=provenance or {},
+            style=Markup(_read("page.css")),  # safe: files of this package
+            script=Markup(script),
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        )
     )
     return _write(Path(path), html)
-
-
-def _reliability_figure(entry: Entry, prefix: str) -> Markup:
-    label = (
-        f"Reliability diagram of {entry.name} on {len(entry.test)} familiar texts: expected calibration "
-        f"error {_shown(entry.metrics.get('ece'))}, accuracy {_shown(entry.metrics.get('accuracy'))}."
-    )
-    draw = partial(reliability_diagram, confidence=entry.test.confidence, correct=entry.test.correct)
-    return _svg(draw, prefix, label)
-
-
-def _histograms(entries: Sequence[Entry]) -> list[Markup | None]:
-    """One figure per entry, None where there is no unfamiliar text; nothing at all if no entry has any."""
-    given = [entry.ood for entry in entries if entry.ood is not None]
-    if not given:
-        return []
-    top = 1.05 * max(histogram_top(ood.confidence) for ood in given)  # one scale, so that they compare
-    return [
-        None if entry.ood is None else _histogram(entry.name, entry.ood, top, prefix=f"h{i}-")
-        for i, entry in enumerate(entries)
-    ]
-
-
-def _histogram(name: str, ood: Prediction, top: float, prefix: str) -> Markup:
-    label = (
-        f"Histogram of the confidence of {name} on {len(ood)} unfamiliar texts: "
-        f"mean {float(ood.confidence.mean()):.1%}."
-    )
-    guess = 1 / ood.probabilities.shape[1]
-    draw = partial(confidence_histogram, confidence=ood.confidence, guess=guess, top=top)
-    return _svg(draw, prefix, label)
-
-
-def _svg(draw: Any, prefix: str, label: str) -> Markup:
-    figure = Figure(figsize=(3.6, 3.2), layout="constrained")
-    axes: Axes = figure.add_subplot()
-    draw(axes)
-    return Markup(figure_svg(figure, prefix, label))  # nosec B704  matplotlib escapes its text, figure_svg the label
-
-
-def _group(entries: Sequence[Entry], key: str) -> dict[str, Any]:
-    """The table's rows of one kind of number, with the best value of each marked."""
-    kind = "detection" if key else "classification"
-    measured = [metric for metric in metrics().values() if metric.kind == kind]
-    chosen: Sequence[Row | Metric] = RULE if key == "abstention" else measured
-    rows = []
-    for metric in chosen:
-        sources = [(entry.metrics.get(key) or {}) if key else entry.metrics for entry in entries]
-        values = [source.get(metric.name) for source in sources]
-        numbers = [round(value, 4) for value in values if value is not None]
-        if not numbers:
-            continue
-        # Compared as shown, so that two cells that look alike are both marked; one model beats nobody.
-        best = (max if metric.higher_is_better else min)(numbers) if len(entries) > 1 else None
-        cells = [
-            {"text": _shown(value), "best": value is not None and round(value, 4) == best} for value in values
-        ]
-        rows.append({"metric": metric, "cells": cells})
-    return {"title": GROUPS[key], "rows": rows}
 
 
 def _shown_data(value: Any) -> Any:
@@ -158,10 +88,6 @@ def _shown_data(value: Any) -> Any:
     return "\n".join(map(visible, value.splitlines()))
 
 
-def _shown(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
-
-
 def check_place(path: Path) -> None:
     """Refuse a place that no page can be written to; for those who do long work first."""
     if path.is_dir():
@@ -169,8 +95,66 @@ def check_place(path: Path) -> None:
     check_folder(path.parent, "the report")
 
 
+def _sections(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """The figures as SVG; safe: matplotlib escapes its text, and figure_svg the words."""
+    return [
+        {
+            "name": section.name,
+            "title": section.title,
+            "lead": section.lead,
+            "drawn": [
+                {
+                    "caption": drawn.caption,
+                    "svg": Markup(figure_svg(drawn.figure, f"{section.name}{i}-", drawn.words)),
+                }
+                for i, drawn in enumerate(section.drawn)
+            ],
+        }
+        for section in sections(entries)
+    ]
+
+
+def _classes(entry: Entry) -> dict[str, Any]:
+    rows = list(zip(entry.label_names, per_class(entry.test), strict=True))
+    return {"name": entry.name, "label_names": entry.label_names, "rows": rows}
+
+
+def _by_kind(examples: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    kinds = dict.fromkeys(example["kind"] for example in examples)
+    return [(kind, [example for example in examples if example["kind"] == kind]) for kind in kinds]
+
+
+def _settings(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """A row for each setting that any of them has."""
+    rows = []
+    for name in dict.fromkeys(name for entry in entries for name in entry.settings):
+        values = [entry.settings.get(name, "–") for entry in entries]
+        rows.append({"name": name, "cells": values, "differs": len(set(values)) > 1})
+    return rows
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_shown_data
+    )
+    environment.filters |= {
+        "code": _code,
+        "percent": lambda value: "–" if value is None else shown(value),
+        "capitalize_first": lambda text: text[:1].upper() + text[1:],
+    }
+    return environment
+
+
+def _code(text: str) -> Markup:
+    """Escaped, with what stands in backticks as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _read(name: str) -> str:
+    return files("calibrant.pages").joinpath(name).read_text(encoding="utf-8")
+
+
 def _write(path: Path, text: str) -> Path:
-    check_place(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, text)
     return path

@@ -13,11 +13,22 @@ from numpy.typing import ArrayLike
 from calibrant.errors import visible
 from calibrant.metrics import reliability
 from calibrant.metrics.base import Floats
+from calibrant.metrics.bootstrap import accuracy_bands
 from calibrant.metrics.ece import assign_bins
 
 # The colours of the light page. In SVG text each becomes a CSS variable, so that a dark page can set its own.
+# Each pair of them differs in hue and lightness to a colour-blind eye; lines differ in their dashes, too.
 INK, FAINT, ACCENT, GAP = "#1b2a38", "#9aa7b2", "#2f6f9f", "#c8553d"
-_VARIABLES = {INK: "--ink", FAINT: "--faint", ACCENT: "--accent", GAP: "--gap"}
+GREEN, OCHRE, PLUM = "#0b7a5c", "#8f6400", "#944a7f"
+_VARIABLES = {
+    INK: "--ink",
+    FAINT: "--faint",
+    ACCENT: "--accent",
+    GAP: "--gap",
+    GREEN: "--green",
+    OCHRE: "--ochre",
+    PLUM: "--plum",
+}
 
 FORMATS = {
     "svg": ("Date", "Creator", "Format", "Type"),
@@ -27,7 +38,9 @@ FORMATS = {
 """Of files; with each the metadata that we leave out, since they tell when a figure was made."""
 
 
-def reliability_diagram(axes: Axes, confidence: ArrayLike, correct: ArrayLike, bins: int = 15) -> None:
+def reliability_diagram(
+    axes: Axes, confidence: ArrayLike, correct: ArrayLike, bins: int = 15, bands: bool = False
+) -> None:
     """Accuracy of each confidence bin against its mean confidence; a calibrated model is on the diagonal.
 
     Args:
@@ -35,6 +48,7 @@ def reliability_diagram(axes: Axes, confidence: ArrayLike, correct: ArrayLike, b
         confidence: (n,) in [0, 1], on familiar text.
         correct: (n,) bool, whether the predicted class is the true one.
         bins: as in the expected calibration error, whose binning this is.
+        bands: also draw what chance does to the accuracy of each bin.
     """
     r = reliability(confidence, correct, bins)
     filled = r.count > 0
@@ -45,6 +59,9 @@ def reliability_diagram(axes: Axes, confidence: ArrayLike, correct: ArrayLike, b
     for low, high, colour, label in gaps:
         axes.bar(left, np.maximum(high - low, 0), width, low, align="edge", color=colour, label=label)
     axes.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1)
+    if bands:
+        low, high = (ends[filled] for ends in accuracy_bands(r))
+        axes.vlines(left + width / 2, low, high, color=INK, linewidth=1.2, label="95 % interval")
     right = np.asarray(correct).mean()
     dress(axes, "confidence", "accuracy", title=f"ECE {r.ece:.1%}, accuracy {right:.1%}")
     legend_below(axes)

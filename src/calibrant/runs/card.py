@@ -7,6 +7,7 @@ from typing import Any
 
 from calibrant.errors import visible
 from calibrant.runs.record import Record, ThresholdRecord
+from calibrant.types import Provenance
 
 FRONT = (  # what the hub reads
     "---",
@@ -127,6 +128,50 @@ def model_card(method: str, record: Record, measured: dict[str, Any] | None, use
         "",
     ]
     return "\n".join(lines)
+
+
+def settings_in_words(method: str, record: Record) -> dict[str, str]:
+    """How a run was trained: name → value, as a table shows it."""
+    config, asked, training = record.config, record.method, record.training
+    told = {
+        "method": method,
+        "encoder": config.model,
+        "start of the head": "linear probe" if asked.start == "probe" else asked.start,
+        "pooling": asked.pooling,
+        "objective": _named_in_words(record.objective),
+        "inference": _named_in_words(record.inference),
+        "training texts": _texts_in_words(record.data.train),
+        "dev texts": _texts_in_words(record.data.dev),
+        "tokens at most": str(config.max_length),
+    }
+    if asked.frozen:
+        told["encoder's weights"] = "frozen"
+    else:
+        batch = config.batch_size * config.gradient_accumulation_steps
+        told |= {
+            "epochs": f"{config.epochs} at most" if asked.patience else str(config.epochs),
+            "batch size": str(batch),
+            "learning rate": "the method's" if config.learning_rate is None else f"{config.learning_rate:g}",
+        }
+    if training is not None:
+        told["epoch kept"] = f"{training.best_epoch:g}, by {asked.keep} on dev"
+        told["training time"] = f"{training.seconds:,.0f} s"
+    calibrator = record.calibrator
+    told["calibrator"] = (
+        "none" if calibrator is None else f"{calibrator.name}, fitted on {calibrator.fitted_on.n:,} texts"
+    )
+    told |= {"seed": str(config.seed), "machine": record.machine, "trained": record.created}
+    told["versions"] = ", ".join(f"{name} {version}" for name, version in record.versions.items())
+    return {name: value for name, value in told.items() if value}
+
+
+def _named_in_words(settings: dict[str, Any]) -> str:
+    values = ", ".join(f"{name} {value}" for name, value in settings.items() if name != "name")
+    return f"{settings['name']} ({values})" if values else str(settings["name"])
+
+
+def _texts_in_words(about: Provenance) -> str:
+    return f"{about.n:,}, {about.source}"
 
 
 def rule_in_words(stored: ThresholdRecord, data: Callable[[str], str] = visible) -> str:

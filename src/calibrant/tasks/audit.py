@@ -21,7 +21,7 @@ from calibrant.metrics.measure import measure
 from calibrant.metrics.miscalibration import Miscalibration, miscalibration
 from calibrant.models.pretrained import load_trained, longest_text
 from calibrant.models.split import can_be_split
-from calibrant.pages.page import Entry
+from calibrant.pages.entry import Entry
 from calibrant.runs.card import FOLDED, FRONT, code, figures_in_words, use_in_words
 from calibrant.runs.record import FILE as RECORD
 from calibrant.tasks.export import check_plain, check_target, write_plain
@@ -123,12 +123,13 @@ class Evidence:
     test: Outputs
     labels: NDArray[np.integer]  # (n,), of test
     ood: Outputs | None
+    label_names: tuple[str, ...]
 
     def entry(self, name: str, calibrator: Calibrator | None) -> Entry:
         """With this calibrator."""
         test = Prediction(calibrated(self.test, calibrator).probabilities, self.labels)
         ood = None if self.ood is None else Prediction(calibrated(self.ood, calibrator).probabilities)
-        return Entry(name, test, ood, measure(test, ood))
+        return Entry(name, test, ood, measure(test, ood), self.label_names)
 
 
 def audit(
@@ -177,7 +178,7 @@ def audit(
         for part, these in texts.items()
     }
 
-    evidence = Evidence(said["test"], labels["test"], said.get("ood"))
+    evidence = Evidence(said["test"], labels["test"], said.get("ood"), subject.label_names)
     as_it_is = evidence.entry(model, None)
     found = miscalibration(as_it_is.test)
     words = in_words(as_it_is.metrics, found, len(subject.label_names))

@@ -13,7 +13,8 @@ from calibrant.classifier import Classifier, of_run
 from calibrant.config import RunConfig
 from calibrant.data.named import read_named
 from calibrant.metrics.measure import measure
-from calibrant.pages.page import Entry, write_report
+from calibrant.pages.entry import Entry
+from calibrant.pages.page import write_report
 from calibrant.runs.store import Run
 from calibrant.runs.texts import columns_of
 from calibrant.tasks.train import train
@@ -110,6 +111,7 @@ def demo(out: Path | str = "runs/demo", *, seed: int = 0, progress: Progress = s
         examples=examples,
         notes=ABOUT,
         provenance={**first.versions, "machine": first.machine, "seed": str(seed)},
+        progress=progress,
     )
     write_json(out / "summary.json", summary)
     return summary
@@ -130,11 +132,12 @@ def _asked(run: Run) -> Asked:
 def _entry(name: str, classifier: Classifier, asked: Asked, progress: Progress) -> tuple[Entry, Prediction]:
     """What is measured of one column; beside it the answers to the far texts."""
     test = classifier.prediction(asked.test, progress, f"test {name}")
-    near = Prediction(classifier.predict_proba(asked.near.texts, progress, f"near {name}"))
-    far = Prediction(classifier.predict_proba(asked.far.texts, progress, f"far {name}"))
+    # Their groups are none of the classes, so that they count as text without labels.
+    near = classifier.prediction(replace(asked.near, labels=None), progress, f"near {name}")
+    far = classifier.prediction(replace(asked.far, labels=None), progress, f"far {name}")
     metrics, on_far = measure(test, near), measure(test, far)
     metrics["far"] = on_far["ood"] | {"mean_confidence": on_far["mean_confidence_ood"]}
-    return Entry(name, test, near, metrics), far
+    return Entry(name, test, near, metrics, classifier.label_names), far
 
 
 def _known_summary(out: Path, runs: Mapping[str, Run]) -> dict[str, Any] | None:

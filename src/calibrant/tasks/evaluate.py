@@ -3,19 +3,27 @@
 import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.classifier import load
 from calibrant.data import datasets
 from calibrant.data.named import read_named
 from calibrant.data.splits import warn_of_overlap
+from calibrant.decide.rule import Rule
+from calibrant.decide.verdict import Known, verdict
 from calibrant.errors import UserError
-from calibrant.metrics.measure import measure, measure_rule, measure_scores
-from calibrant.pages.page import Entry
+from calibrant.metrics.measure import measure, measure_scores
+from calibrant.metrics.miscalibration import miscalibration
+from calibrant.pages.entry import Entry
 from calibrant.registry import pick
-from calibrant.runs.card import abstention_in_words, rule_in_words
+from calibrant.runs.card import abstention_in_words, rule_in_words, settings_in_words
+from calibrant.runs.record import ThresholdRecord
 from calibrant.runs.store import Run
 from calibrant.runs.texts import columns_of, own_splits
-from calibrant.types import Prediction, Progress, Texts
+from calibrant.types import Outputs, Prediction, Progress, Texts
 
 
 @dataclass(frozen=True)
@@ -25,7 +33,6 @@ class Evaluated:
     entry: Entry
     test: Texts
     ood: Texts | None
-    label_names: tuple[str, ...]
     notes: list[str]  # what was measured on
     rule_notes: list[str]  # the rule of abstention and what it did, where the run has one
 
@@ -64,23 +71,19 @@ def evaluate(
     rule = classifier.rule  # not before: a lost score of its own has been fitted again
     needs = rule.needs.union(*(score.needs for score in kinds.values()))
     outputs = classifier.outputs(test_texts.texts, needs, progress, f"test {name}")
-    test_prediction = Prediction(outputs.probabilities, labels)
+    stored = own.record.threshold
+    test_prediction = _prediction(outputs, rule, stored, labels)
     ood_outputs = ood_prediction = None
     if ood_texts is not None:  # whatever labels it has are none of the run's
         ood_outputs = classifier.outputs(ood_texts.texts, needs, progress, f"unfamiliar {name}")
-        ood_prediction = Prediction(ood_outputs.probabilities)
+        ood_prediction = _prediction(ood_outputs, rule, stored)
     metrics = measure(test_prediction, ood_prediction)
-    wrong = test_prediction.predicted != labels
     if scores:
         found = {kind: score(outputs) for kind, score in kinds.items()}
         found_ood = None
         if ood_outputs is not None:
             found_ood = {kind: score(ood_outputs) for kind, score in kinds.items()}
-        metrics["scores"] = measure_scores(found, wrong, found_ood)
-    stored = own.record.threshold
-    if stored is not None:
-        ood_answered = None if ood_outputs is None else rule.answers(ood_outputs)
-        metrics["abstention"] = measure_rule(rule.answers(outputs), wrong, ood_answered)
+        metrics["scores"] = measure_scores(found, test_prediction.predicted != labels, found_ood)
     parts = {"test": test_texts, "ood": ood_texts}
     measured_on = {part: texts.provenance() for part, texts in parts.items() if texts is not None}
     classifier.own_run("Measurements").record_metrics(
@@ -90,8 +93,43 @@ def evaluate(
     rule_notes = []
     if stored is not None:
         rule_notes = [rule_in_words(stored), abstention_in_words(metrics["abstention"])]
-    entry = Entry(name, test_prediction, ood_prediction, metrics)
-    return Evaluated(entry, test_texts, ood_texts, classifier.label_names, notes, rule_notes)
+    entry = _entry(own, test_prediction, ood_prediction, metrics, ood or own_ood)
+    return Evaluated(entry, test_texts, ood_texts, notes, rule_notes)
+
+
+def _entry(
+    run: Run, test: Prediction, ood: Prediction | None, metrics: dict[str, Any], ood_name: str | None
+) -> Entry:
+    """What a page shows of it, the verdict included."""
+    record = run.record
+    calibrator, stored = record.calibrator, record.threshold
+    known = Known(
+        path=str(run.path),
+        classes=len(run.label_names),
+        calibrator=None if calibrator is None else calibrator.name,
+        abstains=stored is not None,
+        turns_away=stored is not None and stored.promise.ood_rate is not None,
+        ood=ood_name,
+    )
+    found = verdict(metrics, miscalibration(test), known)
+    return Entry(
+        run.name,
+        test,
+        ood,
+        metrics,
+        label_names=run.label_names,
+        promised_risk=None if stored is None else stored.promise.risk,
+        settings=settings_in_words(run.name, record),
+        verdict=(*found.words, found.reason),
+        command=found.command,
+    )
+
+
+def _prediction(
+    outputs: Outputs, rule: Rule, stored: ThresholdRecord | None, labels: NDArray[np.integer] | None = None
+) -> Prediction:
+    answered = None if stored is None else rule.answers(outputs)
+    return Prediction(outputs.probabilities, labels, outputs.familiarity, answered)
 
 
 def _warn_of_overlap(run: Run, test: Texts) -> None:

@@ -5,7 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from calibrant.errors import UserError
-from calibrant.pages.page import Entry, check_place, write_report
+from calibrant.pages.entry import Entry
+from calibrant.pages.examples import telling_examples
+from calibrant.pages.figures import check_figures_place, write_figures
+from calibrant.pages.page import check_place, write_report
 from calibrant.runs import store
 from calibrant.tasks.evaluate import Evaluated, evaluate
 from calibrant.types import Progress
@@ -19,10 +22,14 @@ def report(
     ood: str | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
+    figures: Path | str | None = None,
     progress: Progress | None = None,
 ) -> list[Entry]:
-    """Evaluate several runs, as ``evaluate`` does, and write the page; each is named by its folder."""
-    check_place(Path(out))
+    """Evaluate runs, as ``evaluate`` does, and write the page; each is named by its folder.
+
+    With ``figures``, a folder, the figures are also written there, each as SVG and PNG.
+    """
+    check_report(out, figures)
     names = [str(Path(path)) for path in runs]
     for name in names:
         if names.count(name) > 1:
@@ -41,8 +48,36 @@ def report(
         measured.append(replace(one, entry=replace(one.entry, name=name)))
     entries = [one.entry for one in measured]
     rules = [f"{one.entry.name}: {note}" for one in measured for note in one.rule_notes]
-    write_report(out, "Runs side by side", entries, notes=measured[0].notes + rules)
+    title = f"calibrant: {names[0]}" if len(names) == 1 else "Runs side by side"
+    write_measured(out, title, measured, notes=measured[0].notes + rules, figures=figures, progress=progress)
     return entries
+
+
+def check_report(out: Path | str, figures: Path | str | None) -> None:
+    """Refuse, before long work, places that cannot be written to."""
+    check_place(Path(out))
+    if figures is not None:
+        check_figures_place(Path(figures))
+
+
+def write_measured(
+    out: Path | str,
+    title: str,
+    measured: Sequence[Evaluated],
+    *,
+    notes: Sequence[str],
+    figures: Path | str | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """The page, and the figures as files, of runs that were measured on the same texts."""
+    entries = [one.entry for one in measured]
+    examples = []
+    for one in measured:
+        others = [entry for entry in entries if entry is not one.entry]
+        examples += telling_examples(one.entry, others, one.test, one.ood)
+    write_report(out, title, entries, examples=examples, notes=notes, progress=progress)
+    if figures is not None:
+        write_figures(figures, entries)
 
 
 def _fingerprints(measured: Evaluated) -> list[str | None]:
