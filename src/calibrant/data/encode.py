@@ -9,6 +9,14 @@ from torch import Tensor
 from calibrant.errors import UserError
 
 
+def check_texts(texts: Sequence[str]) -> None:
+    """Refuse what cannot be classified: no text at all, or one that no tokenizer takes."""
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str) or not text.strip():
+            raise UserError(f"Text {number} of {len(texts)} is empty; there is nothing to classify.")
+    check_characters(texts)
+
+
 def check_characters(texts: Sequence[str]) -> None:
     """Refuse what no tokenizer takes."""
     for number, text in enumerate(texts, start=1):
@@ -30,6 +38,12 @@ def encode(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[list[i
         return_attention_mask=False,
     )["input_ids"]
     return ids
+
+
+def cut(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[bool]:
+    """Whether ``encode`` leaves something of each text out."""
+    whole = tokenizer(list(texts), truncation=False, return_attention_mask=False, verbose=False)["input_ids"]
+    return [len(ids) > min(max_length, tokenizer.model_max_length) for ids in whole]
 
 
 def pad(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:

@@ -91,6 +91,13 @@ class Run:
         asked = self.record.method.model_dump()
         return named(Method(**asked | {"calibrator": None if calibrator is None else calibrator.name})).name
 
+    @property
+    def digest(self) -> str:
+        """Of all that decides what it answers: two runs that share it answer alike."""
+        asked = {"inference", "labels", *ANSWERING}
+        parts = self.record.model_dump(mode="json", include=asked) | {"max_length": self.config.max_length}
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
     def member(self, number: int) -> Path:
         """The run directory of an ensemble's second, third, … member; the first is the run itself."""
         return self.path / "members" / str(number)
