@@ -89,6 +89,7 @@ def make_app(service: Service) -> FastAPI:
         redoc_url=None,
         lifespan=service.running,
     )
+    app.state.service = service
     limits, metrics = service.limits, service.metrics
 
     @app.post("/predict", response_model=Answers, responses=_PROBLEMS, summary="Classify texts")

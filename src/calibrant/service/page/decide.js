@@ -98,7 +98,7 @@ function rule(run) {
 }
 
 function reason(answer) {
-  if (!answer.abstain) return [`It is ${percent(answer.confidence, 0)} sure.`];
+  if (!answer.abstain) return [`It is ${percent(answer.confidence, 0).replace("> ", "more than ")} sure.`];
   const guess = document.createElement("b");
   guess.append(breakable(answer.label));
   const why = answer.reason === "unfamiliar"
