@@ -8,12 +8,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from calibrant.classifier import load
 from service.conftest import listening, make_service
 from support.tiny import UNFAMILIAR, corpus
 
-expect = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed").expect
 PATIENCE = 30_000  # ms, for a busy machine
 AXE = Path(__file__).parents[1] / "support" / "axe-core" / "axe.min.js"
 FAMILIAR = corpus(1, seed=7)[0][0]
