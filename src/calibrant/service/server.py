@@ -1,6 +1,7 @@
 """Listen, and end without losing a request."""
 
 import logging
+import os
 import signal
 import socket
 import threading
@@ -25,8 +26,8 @@ def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=CONNECTIONS)
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or error
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise UserError(
             f"Cannot listen on {host}, port {port} ({why}); name others with --host and --port."
         ) from error

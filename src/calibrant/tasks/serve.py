@@ -39,6 +39,8 @@ def serve(
         raise UserError(
             f"`calibrant serve` needs {error.name}, which is not installed; pip install 'calibrant[serve]'."
         ) from error
+    if not 0 <= port <= 65535:
+        raise UserError(f"--port must lie in 0..65535, got {port}.")
     if max_batch < 1:
         raise UserError(f"--max-batch must be 1 or more, got {max_batch}.")
     if max_waiting < 1:
