@@ -30,8 +30,10 @@ $ serve run --max-waiting 0
 --max-waiting must be 1 or more, got 0.
 $ serve run --timeout 0
 --timeout must be more than 0 seconds, got 0.
-$ serve run --examples no.csv
-No file 'no.csv'; check the path of --examples.
+$ serve run --port 0 --examples no.csv
+No file 'no.csv'; check the path.
+$ serve run --port 0 --examples own.csv
+own.csv: no column 'text'; its columns are body, queue. …
 $ serve run --port 70000
 --port must lie in 0..65535, got 70000.
 $ serve run --host no.such.host.invalid

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from calibrant.data.encode import check_texts
 from calibrant.decide.sets import SetRule
 from calibrant.errors import UserError
 from calibrant.service.batcher import Batcher, Full
-from calibrant.service.examples import examples
+from calibrant.service.examples import public
 from calibrant.service.limits import Body
 from calibrant.service.logs import Requests
 from calibrant.service.metrics import Metrics
@@ -55,8 +55,7 @@ class Service:
     limits: Limits = field(default_factory=Limits)
     token: str | None = None
     batch: int = 64
-    examples_file: str | None = None
-    examples: list[str] = field(default_factory=list)
+    examples: list[str] = field(default_factory=list)  # the run's own, where none are given
 
     def __post_init__(self) -> None:
         self.batcher: Batcher[Said] = Batcher(
@@ -72,11 +71,11 @@ class Service:
         yield
         for job in jobs:
             job.cancel()
-        with suppress(asyncio.CancelledError):
-            await asyncio.gather(*jobs)
+        await asyncio.gather(*jobs, return_exceptions=True)
 
     async def _find(self) -> None:
-        self.examples = await asyncio.to_thread(examples, self.current.model.run, self.examples_file)
+        if not self.examples:
+            self.examples = await asyncio.to_thread(public, self.current.model.run)
 
 
 def make_app(service: Service) -> FastAPI:

@@ -16,18 +16,17 @@ UNFAMILIAR = (
 )
 
 
-def examples(run: Run, file: str | None) -> list[str]:
+def from_file(run: Run, file: str) -> list[str]:
+    """The first texts of a file, whose column is that of training."""
+    return list(read_file(file, run.config.text_column).texts[:20])
+
+
+def public(run: Run) -> list[str]:
     """A few familiar texts, where there are any to show, and some that are unfamiliar to most runs."""
-    if file is not None:
-        return list(read_file(file, run.config.text_column).texts[:20])
-    return [*_public(run), *UNFAMILIAR]
-
-
-def _public(run: Run) -> list[str]:
     if run.config.dataset is None:
-        return []
+        return list(UNFAMILIAR)
     try:
         texts = [text for text in own_splits(run).dev.texts if len(text) <= LONGEST]
     except (UserError, OSError):  # not on this machine, or no network: the page does without
-        return []
-    return texts[:: max(1, len(texts) // FAMILIAR)][:FAMILIAR]
+        return list(UNFAMILIAR)
+    return [*texts[:: max(1, len(texts) // FAMILIAR)][:FAMILIAR], *UNFAMILIAR]

@@ -38,7 +38,7 @@ def run_server(
     at: socket.socket,
     token: str | None,
     threshold: float | None,
-    examples: str | None,
+    examples: list[str],
     batch: int,
     limits: Limits,
 ) -> None:
@@ -72,7 +72,7 @@ def run_server(
     if threading.current_thread() is threading.main_thread():
         # uvicorn ends well on SIGTERM, and then raises it again; it has been heard by then.
         signal.signal(signal.SIGTERM, lambda *_: None)
-    shown = f"[{host}]" if ":" in host else host
-    logger.info("serving run %s (%s) on http://%s:%d", model.digest, path, shown, port)
+    address = f"[{host}]" if ":" in host else host
+    logger.info("serving run %s (%s) on http://%s:%d", model.digest, path, address, port)
     server.run(sockets=[at])
     logger.info("ended; every accepted request was answered")

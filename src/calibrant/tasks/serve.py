@@ -33,6 +33,7 @@ def serve(
         timeout: seconds within which a request is answered, or gets 504.
     """
     try:
+        from calibrant.service.examples import from_file
         from calibrant.service.schemas import Limits
         from calibrant.service.server import listen, run_server
     except ModuleNotFoundError as error:
@@ -51,9 +52,8 @@ def serve(
         raise UserError(f"--threshold must lie in [0, 1], got {threshold:g}.")
     if token is not None and (not token.isascii() or not token.strip() or token != token.strip()):
         raise UserError("The token (CALIBRANT_TOKEN) is empty, not ASCII, or has spaces around it.")
-    if examples is not None and not Path(examples).exists():
-        raise UserError(f"No file {examples!r}; check the path of --examples.")
-    store.load(run)
+    loaded = store.load(run)
+    shown = [] if examples is None else from_file(loaded, examples)
     with listen(host, port) as at:
         limits = Limits(waiting=max_waiting, seconds=timeout)
-        run_server(Path(run), at, token, threshold, examples, max_batch, limits)
+        run_server(Path(run), at, token, threshold, shown, max_batch, limits)
