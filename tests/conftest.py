@@ -57,7 +57,8 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     connect = socket.socket.connect
 
     def refuse(self: socket.socket, address: object) -> None:
-        if self.family != socket.AF_UNIX:
+        here = isinstance(address, tuple) and address[0] in ("127.0.0.1", "::1")
+        if self.family != socket.AF_UNIX and not here:
             raise AssertionError(f"a test must not use the network, and this one asked for {address}")
         connect(self, address)
 

@@ -36,6 +36,7 @@ ROOMS = {
     "classifier": BASE | NUMBERS | {"_system", "data", "models", "inference", "decide", "runs"},
     "pages": BASE | {"_system", "metrics"},
 }
+ROOMS["service"] = BASE | {"data", "calibrators", "decide", "runs", "classifier"}
 WORKROOMS = set(ROOMS)
 ROOMS["tasks"] = WORKROOMS
 ROOMS["study"] = WORKROOMS | {"tasks"}
@@ -56,11 +57,25 @@ ONLY = {
         "study",
     },
     "matplotlib": {"pages", "study"},
+    "fastapi": {"service"},
+    "starlette": {"service"},
+    "uvicorn": {"service"},
+    "prometheus_client": {"service"},
     "typer": {"cli"},
     "rich": {"cli"},
 }
 MODULES = sorted(set(SOURCE.rglob("*.py")) - {SOURCE / "__init__.py"})  # that one names all, and loads none
-HEAVY = {"torch", "transformers", "sklearn", "pandas", "matplotlib", "scipy", "datasets", "pyarrow"}
+HEAVY = {
+    "torch",
+    "transformers",
+    "sklearn",
+    "pandas",
+    "matplotlib",
+    "scipy",
+    "datasets",
+    "pyarrow",
+    "fastapi",
+}
 
 
 def room_of(path):

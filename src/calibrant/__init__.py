@@ -4,7 +4,7 @@
     text in  embed ·    what training  one loop    a run    how many      a map fitted    label and
              encode ·   minimises      (HF         on disk  passes        on dev          confidence
              head                      Trainer)
-    metrics/ ─► pages/ study/
+    metrics/ ─► pages/ service/ study/
     one number  what people
     each        look at
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from calibrant.tasks.monitor import monitor as monitor
     from calibrant.tasks.predict import predict as predict
     from calibrant.tasks.report import report as report
+    from calibrant.tasks.serve import serve as serve
     from calibrant.tasks.threshold import threshold as threshold
     from calibrant.tasks.train import train as train
     from calibrant.training import CalibratedTrainer as CalibratedTrainer

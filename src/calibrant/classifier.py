@@ -16,8 +16,8 @@ from torch import Tensor
 import calibrant.models  # noqa: F401  so that transformers knows our own architectures when a run is loaded
 from calibrant._system.device import device
 from calibrant.calibrators import Calibrator, calibrated
-from calibrant.data.encode import encode, pad
-from calibrant.data.files import NoColumn, is_empty
+from calibrant.data.encode import check_texts, cut, encode, pad
+from calibrant.data.files import NoColumn
 from calibrant.data.splits import check_labels
 from calibrant.decide.rule import Rule
 from calibrant.decide.sets import SetRule, fit_sets
@@ -148,6 +148,10 @@ class Classifier:
             )
         return decisions
 
+    def cut(self, texts: Sequence[str]) -> list[bool]:
+        """Whether each text is longer than the model reads."""
+        return cut(self.tokenizer, texts, self.max_length)
+
     @cached_property
     def rule(self) -> Rule:
         """When to answer, as stored with the run; always, where nothing is."""
@@ -176,7 +180,7 @@ class Classifier:
     def set_rule(self, coverage: float = 0.9, method: str = "lac", per_class: bool = False) -> SetRule:
         """Which labels are in a set, from what the run answered on dev."""
         run = self.own_run("Sets")
-        answers = kept.read(run, self._calibrator_needs) if self._not_kept is None else self._not_kept
+        answers = self.kept_answers()
         if answers is None:
             raise UserError(
                 f"{run.path} keeps no answers on dev yet, which sets are fitted on; call "
@@ -191,14 +195,19 @@ class Classifier:
         p = calibrated(answers.outputs, self.calibrator).probabilities
         return fit_sets(p, answers.labels, coverage, method, per_class, self.label_names)
 
+    def kept_answers(self) -> kept.DevAnswers | None:
+        """What the run keeps of its answers on dev; None where it keeps none."""
+        if self._not_kept is not None:
+            return self._not_kept
+        return kept.read(self.own_run("Answers on dev"), self._calibrator_needs)
+
     def answer_dev(self, dev: str | None = None, progress: Progress | None = None) -> kept.DevAnswers:
         """The run's answers on dev: those it keeps, or where it keeps none its own dev texts' from now on.
 
         ``dev`` names a labelled file, with columns as in training, to be answered and kept instead. Sets
         promise more on texts that chose neither the best epoch nor the calibrator, as the run's own did.
         """
-        run = self.own_run("Answers on dev")
-        before = kept.read(run, self._calibrator_needs)
+        run, before = self.own_run("Answers on dev"), self.kept_answers()
         if before is not None and dev is None:
             return before
         answers = self.answers_on(dev, progress)
@@ -221,7 +230,7 @@ class Classifier:
             raise UserError(
                 f"--dev {dev}: no column {error.column!r}, and its columns are those of training; rename it."
             ) from error
-        before = kept.read(run, self._calibrator_needs)
+        before = self.kept_answers()
         if before is not None and before.texts.fingerprint == texts.fingerprint:
             return before
         outputs = self.outputs(texts.texts, progress=progress, label="dev")
@@ -317,9 +326,7 @@ class Classifier:
         """Token ids of each text, once all have been looked at."""
         if isinstance(texts, str):
             raise UserError("predict takes a list of texts, not one string; write [text].")
-        for number, text in enumerate(texts, start=1):
-            if not isinstance(text, str) or is_empty(text):
-                raise UserError(f"Text {number} of {len(texts)} is empty; there is nothing to classify.")
+        check_texts(texts)
         return encode(self.tokenizer, texts, self.max_length) if len(texts) else []
 
 

@@ -73,6 +73,11 @@ class Calibrator(ABC):
         """How many familiar texts are as strange, (n,) in (0, 1]; None from a calibrator that cannot tell."""
         return None
 
+    @property
+    def unfamiliar_below(self) -> float | None:
+        """The familiarity below which a text loses confidence; None from a calibrator that cannot tell."""
+        return None
+
     def probabilities(self, outputs: Outputs) -> Floats:
         """Calibrated probabilities, (n, K)."""
         self._check_ready(outputs)

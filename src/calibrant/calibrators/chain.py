@@ -35,6 +35,12 @@ class Chain(Calibrator):
         told = (part.familiarity(outputs) for part in self.parts)
         return next((familiarity for familiarity in told if familiarity is not None), None)
 
+    @property
+    def unfamiliar_below(self) -> float | None:
+        """That of the part that tells familiarity."""
+        told = (part.unfamiliar_below for part in self.parts)
+        return next((below for below in told if below is not None), None)
+
     def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
         fitted: list[Calibrator] = []
         for number, part in enumerate(self.parts, start=1):

@@ -56,6 +56,11 @@ class Familiarity(Calibrator):
         as_strange = n - np.searchsorted(self.distances, self._score()(outputs), side="left")
         return np.asarray((1 + as_strange) / (n + 1))
 
+    @property
+    def unfamiliar_below(self) -> float:
+        """α."""
+        return self.alpha
+
     def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
         assert train is not None
         if len(outputs) < 1 / self.alpha:  # no text could be told from the strangest of them

@@ -6,12 +6,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from calibrant.data.files import is_empty
 from calibrant.errors import UserError
 
 LONG, LONG_AT_MOST = 20_000, 320_000
 """Characters up to which all of a text is tokenised, whatever is kept, and beyond which none is read."""
 CHARACTERS = 16
 """Of a token, as a rule, at most; of what is kept all is read."""
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Refuse what cannot be classified: no text at all, or one that no tokenizer takes."""
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str) or is_empty(text):
+            raise UserError(f"Text {number} of {len(texts)} is empty; there is nothing to classify.")
+    check_characters(texts)
 
 
 def check_characters(texts: Sequence[str]) -> None:
@@ -30,7 +39,7 @@ def encode(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[list[i
     check_characters(texts)
     most = min(max_length, tokenizer.model_max_length)
     ids: list[list[int]] = tokenizer(
-        [_cut(tokenizer, text, most) for text in texts],
+        [_beginning(tokenizer, text, most) for text in texts],
         truncation=True,
         max_length=most,
         return_attention_mask=False,
@@ -38,7 +47,7 @@ def encode(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[list[i
     return ids
 
 
-def _cut(tokenizer: Any, text: str, most: int) -> str:
+def _beginning(tokenizer: Any, text: str, most: int) -> str:
     """As much of a very long text as its first tokens come from; 10 MB would take a minute and a gigabyte.
 
     A tokenizer takes a text apart into words, and each word into tokens by itself. So the tokens of a
@@ -56,6 +65,16 @@ def _cut(tokenizer: Any, text: str, most: int) -> str:
             return beginning
         length *= 4
     return text
+
+
+def cut(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[bool]:
+    """Whether ``encode`` leaves something of each text out."""
+    most = min(max_length, tokenizer.model_max_length)
+    read = [_beginning(tokenizer, text, most) for text in texts]
+    ids = tokenizer(read, truncation=False, return_attention_mask=False, verbose=False)["input_ids"]
+    return [
+        len(row) > most or len(part) < len(text) for row, part, text in zip(ids, read, texts, strict=True)
+    ]
 
 
 def pad(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:

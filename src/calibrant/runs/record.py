@@ -168,13 +168,13 @@ class Record(_Part):
 
         The weights come in by the digests of their files, against which a run is checked when it is loaded.
         """
-        return _digest([self.files, self.members or None, self.inference])
+        return digest([self.files, self.members or None, self.inference])
 
     @property
     def answering(self) -> str:
         """A digest of all that makes the probabilities: that, and the calibrator."""
         kept = None if self.calibrator is None else self.calibrator.model_dump(mode="json")
-        return _digest([self.model_digest, kept])
+        return digest([self.model_digest, kept])
 
     def write(self, folder: Path) -> None:
         """Into a run directory."""
@@ -222,7 +222,7 @@ def _without_others(record: Record, folder: Path) -> Record:
     return record.model_copy(update=others)
 
 
-def _digest(parts: Any) -> str:
+def digest(parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -95,6 +95,12 @@ class Run:
         asked = self.record.method.model_dump()
         return named(Method(**asked | {"calibrator": None if calibrator is None else calibrator.name})).name
 
+    @property
+    def digest(self) -> str:
+        """Of all that decides what it answers: two runs that share it answer alike."""
+        rule = None if self.record.threshold is None else self.record.threshold.rule.model_dump(mode="json")
+        return records.digest([self.record.answering, rule, self.record.labels, self.config.max_length])
+
     def member(self, number: int) -> Path:
         """The run directory of an ensemble's second, third, … member; the first is the run itself."""
         return self.path / "members" / str(number)
