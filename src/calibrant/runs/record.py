@@ -223,6 +223,7 @@ def _without_others(record: Record, folder: Path) -> Record:
 
 
 def digest(parts: Any) -> str:
+    """A short name for values that JSON can write."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
