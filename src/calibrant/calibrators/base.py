@@ -70,6 +70,10 @@ class Calibrator(ABC):
         """How many familiar texts are as strange, (n,) in (0, 1]; None from a calibrator that cannot tell."""
         return None
 
+    def distance(self, outputs: Outputs) -> Floats | None:
+        """What familiarity is the rank of, (n,): larger for stranger text; None as there."""
+        return None
+
     def probabilities(self, outputs: Outputs) -> Floats:
         """Calibrated probabilities, (n, K)."""
         self._check_ready(outputs)

@@ -35,6 +35,11 @@ class Chain(Calibrator):
         told = (part.familiarity(outputs) for part in self.parts)
         return next((familiarity for familiarity in told if familiarity is not None), None)
 
+    def distance(self, outputs: Outputs) -> Floats | None:
+        """Likewise."""
+        told = (part.distance(outputs) for part in self.parts)
+        return next((distance for distance in told if distance is not None), None)
+
     def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
         fitted: list[Calibrator] = []
         for number, part in enumerate(self.parts, start=1):

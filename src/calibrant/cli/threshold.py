@@ -16,6 +16,9 @@ def threshold(
     ] = None,
     dev: Dev = None,
     confidence: Annotated[float, typer.Option(help="How sure the promise is.")] = 0.95,
+    per_class: Annotated[
+        bool, typer.Option("--per-class", help="A threshold for each class; the promise holds for each.")
+    ] = False,
     ood: Annotated[
         str | None, typer.Option(help="Unfamiliar text to be turned away too: a file or a dataset's name.")
     ] = None,
@@ -51,6 +54,7 @@ def threshold(
             risk=risk,
             dev=dev,
             confidence=confidence,
+            per_class=per_class,
             ood=ood,
             ood_rate=ood_rate,
             score=score,
@@ -60,7 +64,8 @@ def threshold(
         )
     stored, naive = learnt.stored, learnt.naive
     if json_:
-        typer.echo(json.dumps({"run": str(run), **stored.model_dump(), "naive": naive}))
+        told = {"naive": naive, "never": learnt.never, "chosen_from": learnt.chosen_from}
+        typer.echo(json.dumps({"run": str(run), **stored.model_dump(), **told}, ensure_ascii=False))
         return
     from calibrant.runs.card import rule_in_words, threshold_in_words
 
@@ -69,6 +74,17 @@ def threshold(
     typer.echo(f"On the dev texts it answers {on_dev.coverage:.1%}, of which {on_dev.risk:.1%} are wrong.")
     if ood is not None:
         typer.echo(f"The score turns away {on_dev.turned_away:.1%} of them as unfamiliar.")
+    if learnt.never:
+        typer.echo(
+            f"Never answered, for want of texts or of certainty, {len(learnt.never)} classes: "
+            f"{', '.join(learnt.never)}."
+        )
+    if learnt.chosen_from:
+        typer.echo(
+            "These are the run's own dev texts: a third of them only guided the search, and the error that "
+            f"the promise allows was shared among the {learnt.chosen_from} models (epochs) that they chose "
+            "from. Other texts, with --dev, allow more."
+        )
     if naive is not None:
         typer.echo(
             f"The naive threshold {threshold_in_words(naive['threshold'])} would answer "

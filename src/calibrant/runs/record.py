@@ -72,7 +72,8 @@ class CalibratorRecord(_Part):
 class RuleRecord(_Part):
     """Answer where the confidence is at least the threshold and, with a score, the score is below the cut."""
 
-    threshold: float
+    threshold: float  # the lowest, where classes have their own
+    thresholds: dict[str, float] | None = None  # of each class that may be answered; others never are
     score: str | None = None
     cut: float | None = None
 
