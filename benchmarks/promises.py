@@ -26,14 +26,14 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, logsumexp, softmax
 
 from calibrant.decide.drift import confidence_shift
-from calibrant.decide.follow import add_up, place
+from calibrant.decide.follow import add_up, count, place
 from calibrant.decide.risk import Plan, Sample, make_plan, naive_selection, select
 
 OUT = Path("results/promises")
 LEVEL = 0.95
 RISKS, SIZES, PILOTS = (0.02, 0.05, 0.1, 0.2), (300, 1000, 3000), (100, 500)
 MODELS = {"calibrated": (1.0, 0.0), "over-confident": (2.5, 0.0), "surest are risky": (1.0, 0.13)}
-RULE_DRAWS, OWN_DRAWS, NULL_DRAWS, STRAY_DRAWS = 400, 200, 400, 50
+RULE_DRAWS, OWN_DRAWS, NULL_DRAWS, STRAY_DRAWS = 400, 200, 400, 100
 OWN_SIZES, OWN_EPOCHS, OWN_CLASSES, POOL = (100, 300, 1000), (1, 10), 5, 30_000
 DEV_SIZES, BATCHES, LOOKS, FOLLOW_LEVEL = (100, 200, 500), (20, 100), 100, 0.05
 
@@ -168,8 +168,8 @@ def follow_cell(values, n, batch, kind, share):
         for order in orders:
             then = values[f"familiar {order}"][dev]
             now = np.where(is_stray, values[f"{kind} {order}"][stray], values[f"familiar {order}"][new])
-            for number, part in enumerate(now.reshape(LOOKS, batch)):
-                looks[number][order] = place(then, part, seed=number)
+            for number, part in enumerate(place(then, now, seed=1).reshape(LOOKS, batch)):
+                looks[number][order] = count(part, n)
             confidences = then, now.reshape(LOOKS, batch)
         alarm = add_up(looks, n, FOLLOW_LEVEL).alarm_at
         looks_until.append(np.inf if alarm is None else alarm)
@@ -283,7 +283,10 @@ def main() -> None:
     values = {}
     if "follow" in arguments.parts:
         files = {kind: getattr(arguments, kind) for kind in ("familiar", "near", "far")}
-        values = real_values(arguments.run, **files)
+        kept = arguments.out / "values.npz"  # not committed: what the run says of each text
+        if not kept.exists():
+            np.savez(kept, **real_values(arguments.run, **files))
+        values = dict(np.load(kept))
         todo += [("follow", n, batch, "near", 0.0) for n, batch in product(DEV_SIZES, BATCHES)]
         todo += [
             ("follow", *setting) for setting in product(DEV_SIZES, BATCHES, ("near", "far"), (0.1, 0.3, 1.0))

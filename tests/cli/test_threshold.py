@@ -10,7 +10,9 @@ from scipy.stats import binomtest
 
 import calibrant
 from calibrant.calibrators import calibrators
+from calibrant.runs import store
 from calibrant.runs.card import threshold_in_words
+from calibrant.runs.texts import own_splits
 from calibrant.scores import scores
 from support.sentences import one_sentence
 from support.tiny import FILLER, UNFAMILIAR, WORDS, corpus
@@ -244,11 +246,11 @@ def test_the_own_dev_texts_must_prove_more(command, here):
 
 
 def test_the_own_dev_texts_in_disguise(command, here, csv_file):
-    train = dict(corpus(200))
-    csv_file("half.csv", DEV[:150] + list(train.items()))
+    own = own_splits(store.load("run")).dev
+    csv_file("half.csv", [*zip(own.texts, own.labels, strict=True), *DEV[:150]])
     one_sentence(
         command("threshold", "run", "--risk", 0.2, "--dev", "half.csv"),
-        f"40 of the {150 + len(train)} texts (file half.csv) are the run's own dev texts, which chose …",
+        "40 of the 190 texts (file half.csv) are the run's own dev texts, which chose its epoch and fitted …",
     )
 
 

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from calibrant.decide.follow import SHARES, add_up, edges, log_evidence, place
+from calibrant.decide.follow import SHARES, add_up, count, edges, log_evidence, place
 
 
 @pytest.mark.parametrize("n", [1, 5, 20, 100, 473])
@@ -20,18 +20,19 @@ def test_groups_hold_all_gaps(n):
 
 def test_where_texts_fall():
     then = np.random.default_rng(0).permutation(np.arange(1.0, 100.0))
-    assert place(then, np.array([0.5, 1.5, 2.5, 60.5]), seed=0).tolist() == [1, 1, 1, 0, 0, 0, 1]
-    assert place(then, np.array([]), seed=0).tolist() == [0] * 7
+    assert place(then, np.array([0.5, 1.5, 2.5, 60.5]), seed=0).tolist() == [0, 1, 2, 6]
+    assert count(np.array([0, 1, 2, 6, 6]), 99).tolist() == [1, 1, 1, 0, 0, 0, 2]
+    assert count(place(then, np.array([]), seed=0), 99).tolist() == [0] * 7
 
 
 def test_equal_values_fall_by_lot():
     """Texts that all look the same fall into the groups about as their gaps are wide."""
     then, now = np.zeros(99), np.zeros(20_000)
-    counts = place(then, now, seed=1)
+    counts = count(place(then, now, seed=1), 99)
     assert counts.sum() == 20_000
     assert (counts > 0).all()
-    assert counts.tolist() == place(then, now, seed=1).tolist()
-    assert counts.tolist() != place(then, now, seed=2).tolist()
+    assert counts.tolist() == count(place(then, now, seed=1), 99).tolist()
+    assert counts.tolist() != count(place(then, now, seed=2), 99).tolist()
     assert counts[-1] / 20_000 == pytest.approx(0.5, abs=0.2)
 
 
@@ -64,7 +65,7 @@ def looks(rng, n, batch, number, strays):
     for seed in range(number):
         now = rng.normal(size=(2, batch)) + rng.normal(size=batch)
         now = np.where(rng.random(batch) < strays, now - 4, now)
-        counts = (place(a, b, seed) for a, b in zip(then, now, strict=True))
+        counts = (count(place(a, b, seed), n) for a, b in zip(then, now, strict=True))
         found.append(dict(zip(("familiarity", "confidence"), counts, strict=True)))
     return found
 

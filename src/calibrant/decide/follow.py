@@ -54,29 +54,29 @@ def edges(n: int) -> tuple[int, ...]:
 
 
 def place(then: Floats, now: Floats, seed: int) -> Counts:
-    """How many new texts (m,) fall into each group of the dev texts (n,); larger values: more familiar.
+    """Into which group of the dev texts (n,) each new text (m,) falls; larger values: more familiar.
 
     Equal values are put in an order by lot, which stays the same for dev and is drawn with ``seed`` for the
     new texts.
 
     >>> place(np.arange(1.0, 100.0), np.array([0.5, 1.5, 1.7, 60.5]), seed=0)
-    array([1, 2, 0, 0, 0, 0, 1])
+    array([0, 1, 1, 6])
     """
-    lots_then, lots_now = (
-        np.random.default_rng(0).random(len(then)),
-        np.random.default_rng(seed).random(len(now)),
-    )
+    lots_then = np.random.default_rng(0).random(len(then))
+    lots_now = np.random.default_rng(seed).random(len(now))[:, None]
     order = np.lexsort((lots_then, then))
-    ends = np.array(edges(len(then)))
-    last = order[ends[:-1] - 1]  # the dev text that ends each group but the last
-    beyond = (now[:, None] > then[last]) | (
-        (now[:, None] == then[last]) & (lots_now[:, None] > lots_then[last])
-    )
-    return np.bincount(beyond.sum(axis=1), minlength=len(ends))
+    last = order[np.array(edges(len(then))[:-1]) - 1]  # the dev text that ends each group but the last
+    equal, above = now[:, None] == then[last], now[:, None] > then[last]
+    return np.asarray((above | (equal & (lots_now > lots_then[last]))).sum(axis=1))
 
 
-def log_evidence(counts: NDArray[np.number], n: int) -> float:
-    """log E of the new texts in each group (G,), of n dev texts."""
+def count(groups: Counts, n: int) -> Counts:
+    """How many texts fell into each group, (G,)."""
+    return np.bincount(groups, minlength=len(edges(n)))
+
+
+def log_evidence(counts: NDArray[np.number], n: int) -> Floats:
+    """log E of the new texts in each group (…, G), of n dev texts: (…,)."""
     ends = np.array(edges(n))
     gaps = np.diff(ends, prepend=0)
     strays = np.diff((ends / (n + 1)) ** CROWDING, prepend=0.0)
@@ -86,13 +86,13 @@ def log_evidence(counts: NDArray[np.number], n: int) -> float:
         for strength in STRENGTHS
     ]
     won = [_log_probability(counts, bet) - _log_probability(counts, gaps) for bet in bets]
-    return float(logsumexp(won) - math.log(len(won)))
+    return np.asarray(logsumexp(won, axis=0) - math.log(len(won)))
 
 
-def _log_probability(counts: NDArray[np.number], a: NDArray[np.number]) -> float:
+def _log_probability(counts: NDArray[np.number], a: NDArray[np.number]) -> Floats:
     """Of one order of the texts, by a Dirichlet-multinomial distribution."""
-    total = gammaln(a.sum()) - gammaln(a.sum() + counts.sum())
-    return float(total + (gammaln(a + counts) - gammaln(a)).sum())
+    total = gammaln(a.sum()) - gammaln(a.sum() + counts.sum(axis=-1))
+    return np.asarray(total + (gammaln(a + counts) - gammaln(a)).sum(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def add_up(looks: list[dict[str, Counts]], n: int, level: float) -> Followed:
     """From the counts of each look by what orders texts, and n dev texts."""
     names = list(looks[0])
     so_far = {name: np.cumsum([look[name] for look in looks], axis=0) for name in names}
-    best = np.array([[log_evidence(counts, n) for counts in so_far[name]] for name in names]).max(axis=0)
+    best = np.max([log_evidence(so_far[name], n) for name in names], axis=0)
     p = np.minimum(1, np.exp(math.log(len(names)) - np.maximum.accumulate(best)))
     total = so_far[names[0]][-1]
     gaps = np.diff(edges(n), prepend=0)
@@ -125,5 +125,5 @@ def add_up(looks: list[dict[str, Counts]], n: int, level: float) -> Followed:
         unfamiliar_then=float(gaps[least].sum() / (n + 1)),
         unfamiliar_now=float(total[least].sum() / max(total.sum(), 1)),
         alarm_at=int(np.argmax(p <= level)) + 1 if p[-1] <= level else None,
-        enough=log_evidence(mixed, n) >= math.log(len(names) / level),
+        enough=bool(log_evidence(mixed, n) >= math.log(len(names) / level)),
     )

@@ -26,7 +26,7 @@ from calibrant.decide.drift import (
     seen_from,
     share,
 )
-from calibrant.decide.follow import Counts, Followed, add_up, place
+from calibrant.decide.follow import Counts, Followed, add_up, count, place
 from calibrant.errors import UserError
 from calibrant.runs import follow as kept_looks
 from calibrant.runs.dev import DevAnswers
@@ -191,7 +191,7 @@ def _followed(
     else:
         then, now = (_order(classifier, said) for said in (answers.outputs, outputs))
         seed = int(about.fingerprint, 16)
-        counts = {name: place(then[name], now[name], seed).tolist() for name in then}
+        counts = {name: count(place(then[name], now[name], seed), n).tolist() for name in then}
         known = known.model_copy(
             update={"looks": [*known.looks, kept_looks.Look(texts=about, counts=counts)]}
         )
