@@ -22,7 +22,7 @@ from calibrant.calibrators import calibrated
 from calibrant.classifier import load
 from calibrant.data import datasets
 from calibrant.decide.drift import confidence_shift
-from calibrant.decide.rule import naive_selection, select
+from calibrant.decide.risk import Sample, make_plan, naive_selection, select
 from calibrant.decide.sets import fit_sets
 from calibrant.errors import UserError
 from calibrant.metrics.measure import measure_scores
@@ -33,21 +33,23 @@ RISKS = (0.02, 0.05, 0.1, 0.2)
 LEVEL, TOLERANCE = 0.01, 0.1  # what `calibrant monitor` takes where nothing is said
 
 
-def promise(confidence, wrong, risk, classes, draw):
-    """Learnt on one half and measured on the other, 200 times.
+def promise(confidence, wrong, risk, draw):
+    """Learnt on one half, a third of it the pilot, and measured on the other, 200 times.
 
     The promise is about the world that both halves come from. The other half is a sample of it, with an error
     of its own, and the poorer the luckier the first one was; so the rate in all the texts is given beside it.
     """
-    found = {}
+    found, everything = {}, Sample(confidence, wrong)
     for kind in ("promised", "naive"):
         exceeded, truly, coverage = [], [], []
         for seed in range(SPLITS):
             here, there = np.array_split(np.random.default_rng((draw, seed)).permutation(len(wrong)), 2)
+            pilot, tested = np.split(here, [len(here) // 3])
+            plan = make_plan(everything[pilot], len(tested), risk, LEVEL_OF_PROMISE)
             if kind == "promised":
-                rule = select(confidence[here], wrong[here], risk, LEVEL_OF_PROMISE, classes)
+                rule = select(everything[tested], plan, risk, LEVEL_OF_PROMISE)
             else:
-                rule = naive_selection(confidence[here], wrong[here], risk, classes)
+                rule = naive_selection(everything[here], plan, risk)
             answered = confidence >= (math.inf if rule is None else rule.threshold)
             coverage.append(answered[there].mean())
             exceeded.append(bool(answered[there].any() and wrong[there][answered[there]].mean() > risk))
@@ -109,7 +111,7 @@ def measure(path: Path) -> dict:
         "n_dev": len(then),
         "accuracy": 1 - wrong.mean().item(),
         "scores": measure_scores(found, wrong, found_ood),
-        "risk": {str(risk): promise(confidence, wrong, risk, p.shape[1], 1) for risk in RISKS},
+        "risk": {str(risk): promise(confidence, wrong, risk, 1) for risk in RISKS},
         "sets": {
             f"{coverage} {method}{' per class' * per_class}": set_coverage(
                 p, labels, coverage, method, per_class, 2

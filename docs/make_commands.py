@@ -13,7 +13,7 @@ HEAD = """# Commands
 This page is made from `--help` by `python docs/make_commands.py`. A test checks that it is current.
 
 Every command that prints numbers takes `--json`. The exit code is 0, or 2 with one sentence for a mistake
-in the input. `monitor` also has 3, for text that has moved.
+in the input. `monitor` also has 3, for text that has moved, and 4, for too few texts to tell.
 """
 
 

@@ -158,10 +158,12 @@ class Classifier:
         stored = None if self.run is None else self.run.record.threshold
         if self.run is None or stored is None:
             return Rule(threshold=0.0)
-        rule = stored.rule
+        rule, threshold = stored.rule, np.array(stored.rule.threshold)
+        if rule.thresholds is not None:
+            threshold = np.array([rule.thresholds.get(name, np.inf) for name in self.label_names])
         if rule.score is None or rule.cut is None:
-            return Rule(rule.threshold)
-        return Rule(rule.threshold, load_score(self.run, rule.score), rule.cut)
+            return Rule(threshold)
+        return Rule(threshold, load_score(self.run, rule.score), rule.cut)
 
     def predict_set(
         self,

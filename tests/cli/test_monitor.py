@@ -39,9 +39,9 @@ def here(tmp_path, monkeypatch, trained, csv_file):
 
 def monitored(command, *arguments):
     code, out, err = command("monitor", "run", *arguments, "--json")
-    assert code in (0, 3), err
+    assert code in (0, 3, 4), err
     found = json.loads(out)
-    assert found["moved"] == (code == 3)
+    assert found["moved"] == {0: False, 3: True, 4: None}[code]
     return found
 
 
@@ -245,6 +245,85 @@ def test_what_people_read(command, here):
     assert lines[-2].startswith("accuracy beyond what was expected: -")
 
 
+def test_too_few_texts_to_tell(command, here, csv_file):
+    csv_file("three.csv", [(text,) for text, _ in corpus(3, seed=22)], ("text",))
+    code, out, _ = command("monitor", "run", "three.csv", "--dev", "dev.csv")
+    assert code == 4
+    assert out.splitlines()[-1] == "too few texts to tell (level 0.01)"
+    assert monitored(command, "three.csv", "--dev", "dev.csv")["moved"] is None
+    code, out, _ = command("monitor", "run", "three.csv", "--follow")
+    assert code == 4
+    assert out.splitlines()[-1] == "too few texts to tell (level 0.01, all looks together)"
+
+
+def looks(here):
+    return json.loads((here / "run" / "follow.json").read_text())["looks"]
+
+
+def test_following(command, here, csv_file):
+    """Familiar weeks raise no alarm; a strange one does, and it stays."""
+    for week in range(3):
+        csv_file(f"week{week}.csv", [(text,) for text, _ in corpus(60, seed=30 + week)], ("text",))
+        found = monitored(command, f"week{week}.csv", "--follow", "--dev", "dev.csv")
+        followed = found["followed"]
+        assert (found["moved"], followed["alarm_at"]) == (False, None)
+        assert (followed["looks"], followed["texts"]) == (week + 1, 60 * (week + 1))
+    assert [sum(look["counts"]["confidence"]) for look in looks(here)] == [60, 60, 60]
+    assert "week" in (here / "run" / "follow.json").read_text()
+    code, out, _ = command("monitor", "run", "odd.csv", "--follow", "--dev", "dev.csv")
+    assert code == 3
+    assert "alarm since look 4; once the cause is dealt with, --restart" in out
+    assert out.splitlines()[-1].startswith("MOVED (level 0.01, all looks together): ")
+    csv_file("week4.csv", [(text,) for text, _ in corpus(60, seed=34)], ("text",))
+    assert monitored(command, "week4.csv", "--follow", "--dev", "dev.csv")["followed"]["alarm_at"] == 4
+    again = monitored(command, "week4.csv", "--follow", "--restart", "--dev", "dev.csv")
+    assert (again["moved"], again["followed"]["looks"]) == (False, 1)
+
+
+def test_the_same_texts_count_once(command, here):
+    first = monitored(command, "new.csv", "--follow")
+    with pytest.warns(UserWarning, match="These very texts .file new.csv. were counted before, as look 1"):
+        again = calibrant.monitor("run", new="new.csv", follow=True)
+    assert (len(looks(here)), again.followed.looks) == (1, 1)
+    assert again.followed.p == first["followed"]["p"]
+
+
+def test_following_by_familiarity_too(command, here):
+    options = ("--dev", "dev.csv", "--calibrator", "familiarity")
+    assert command("calibrate", "run", *options)[0] == 0
+    found = monitored(command, "odd.csv", "--follow", "--dev", "dev.csv")
+    assert found["moved"]
+    assert set(looks(here)[0]["counts"]) == {"familiarity", "confidence"}
+    assert found["followed"]["unfamiliar_now"] > 0.3
+
+
+def test_what_was_followed_with_another_calibrator_or_dev_is_refused(command, here):
+    monitored(command, "new.csv", "--follow")
+    again = "begin again with `calibrant monitor run … --follow --restart`."
+    one_sentence(
+        command("monitor", "run", "odd.csv", "--follow", "--dev", "dev.csv"),
+        f"run/follow.json compares with {looks_dev(here)}, and not with file dev.csv; take the same dev "
+        f"texts, or {again}",
+    )
+    assert command("calibrate", "run", "--dev", "dev.csv")[0] == 0
+    one_sentence(
+        command("monitor", "run", "odd.csv", "--follow"),
+        f"run/follow.json was begun with another model or calibrator than the run has now; {again}",
+    )
+    assert monitored(command, "odd.csv", "--follow", "--restart")["followed"]["looks"] == 1
+
+
+def looks_dev(here):
+    return json.loads((here / "run" / "follow.json").read_text())["dev"]["source"]
+
+
+@pytest.mark.parametrize("damage", ["{", "[]", '{"looks": 3}'])
+def test_a_damaged_state(command, here, damage):
+    (here / "run" / "follow.json").write_text(damage)
+    one_sentence(command("monitor", "run", "new.csv", "--follow"), "run/follow.json is damaged (…")
+    assert (here / "run" / "follow.json").read_text() == damage
+
+
 # A command and the sentence that it gets; an ellipsis stands for the rest of it.
 MISTAKES = {
     "monitor nowhere new.csv": "nowhere is not a run: it has no calibrant.json. Train one with …",
@@ -254,6 +333,10 @@ MISTAKES = {
     "monitor run new.csv --level 5": "--level must lie between 0 and 1, both excluded, got 5.",
     "monitor run new.csv --tolerance 10": "--tolerance must be 0 or more and below 1, got 10.",
     "monitor run new.csv --tolerance -0.1": "--tolerance must be 0 or more and below 1, got -0.1.",
+    "monitor run new.csv --restart": "--restart goes with --follow: it forgets what was followed so far.",
+    "monitor run new.csv --follow --tolerance 0.2": (
+        "--tolerance is for a single look; with --follow leave it out."
+    ),
     "monitor run new.csv --label-column queue": (
         "new.csv: no column 'queue'; its columns are text. Name the one that holds the label with …"
     ),

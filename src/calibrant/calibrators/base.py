@@ -78,6 +78,10 @@ class Calibrator(ABC):
         """The familiarity below which a text loses confidence; None from a calibrator that cannot tell."""
         return None
 
+    def distance(self, outputs: Outputs) -> Floats | None:
+        """What familiarity is the rank of, (n,): larger for stranger text; None as there."""
+        return None
+
     def probabilities(self, outputs: Outputs) -> Floats:
         """Calibrated probabilities, (n, K)."""
         self._check_ready(outputs)

@@ -41,6 +41,11 @@ class Chain(Calibrator):
         told = (part.unfamiliar_below for part in self.parts)
         return next((below for below in told if below is not None), None)
 
+    def distance(self, outputs: Outputs) -> Floats | None:
+        """Likewise."""
+        told = (part.distance(outputs) for part in self.parts)
+        return next((distance for distance in told if distance is not None), None)
+
     def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
         fitted: list[Calibrator] = []
         for number, part in enumerate(self.parts, start=1):

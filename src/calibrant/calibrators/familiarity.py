@@ -53,13 +53,18 @@ class Familiarity(Calibrator):
         self._check_ready(outputs)
         assert self.distances is not None
         n = len(self.distances)
-        as_strange = n - np.searchsorted(self.distances, self._score()(outputs), side="left")
+        as_strange = n - np.searchsorted(self.distances, self.distance(outputs), side="left")
         return np.asarray((1 + as_strange) / (n + 1))
 
     @property
     def unfamiliar_below(self) -> float:
         """α."""
         return self.alpha
+
+    def distance(self, outputs: Outputs) -> Floats:
+        """s(x), (n,)."""
+        arrays = {field.name: getattr(self, field.name) for field in fields(TwoLayerMahalanobis)}
+        return np.asarray(TwoLayerMahalanobis(**arrays)(outputs))
 
     def _fit(self, outputs: Outputs, y: Integers, train: Labelled | None) -> Self:
         assert train is not None
@@ -75,7 +80,3 @@ class Familiarity(Calibrator):
         a = np.minimum(1, self.familiarity(outputs) / self.alpha)[:, None]
         q = softmax(outputs.logits, axis=1)
         return np.asarray(a * q + (1 - a) / q.shape[1])
-
-    def _score(self) -> TwoLayerMahalanobis:
-        arrays = {field.name: getattr(self, field.name) for field in fields(TwoLayerMahalanobis)}
-        return TwoLayerMahalanobis(**arrays)

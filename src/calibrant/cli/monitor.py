@@ -11,10 +11,11 @@ from calibrant.errors import visible
 
 if TYPE_CHECKING:
     from calibrant.decide.drift import Interval
+    from calibrant.decide.follow import Followed
     from calibrant.tasks.monitor import Monitored
 
-MOVED = 3
-"""The exit code that stops a pipeline: neither success nor a user's mistake."""
+MOVED, TOO_FEW = 3, 4
+"""Exit codes that stop a pipeline: neither success nor a user's mistake."""
 
 
 def monitor(
@@ -26,8 +27,15 @@ def monitor(
         float, typer.Option(help="How often chance alone may say that it moved; intervals are of 1 − level.")
     ] = 0.01,
     tolerance: Annotated[
-        float, typer.Option(help="How far, as a share of texts, is not worth an alarm.")
-    ] = 0.1,
+        float | None, typer.Option(help="How far, as a share of texts, is not worth an alarm [0.1].")
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Add up all looks so far: false alarms stay below the level for ever."),
+    ] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="With --follow: forget the looks so far.")
+    ] = False,
     text_column: TextColumn = None,
     label_column: Annotated[
         str | None, typer.Option(help="Column that holds the label [as in training, if it is there].")
@@ -38,10 +46,11 @@ def monitor(
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Tell whether new text is still like dev's to a run; exit code 3 if it has moved.
+    """Tell whether new text is still like dev's to a run; exit code 3 if it has moved, 4 if too few.
 
     \b
     Example:  calibrant monitor runs/tickets this-week.csv && echo "still familiar"
+    Example:  calibrant monitor runs/tickets this-week.csv --follow    # every week
     """
     from calibrant.cli.console import working
 
@@ -54,6 +63,8 @@ def monitor(
             dev=dev,
             level=level,
             tolerance=tolerance,
+            follow=follow,
+            restart=restart,
             text_column=text_column,
             label_column=label_column,
             progress=progress,
@@ -62,8 +73,8 @@ def monitor(
         say_json({"run": str(run), **asdict(found)})
     else:
         say(_told(found))
-    if found.moved:
-        raise typer.Exit(MOVED)
+    if found.moved is not False:
+        raise typer.Exit(TOO_FEW if found.moved is None else MOVED)
 
 
 def _told(found: "Monitored") -> str:
@@ -86,19 +97,37 @@ def _told(found: "Monitored") -> str:
     ]
     if found.unseen_labels:
         lines.append(f"labels that training never saw, counted as wrong: {found.unseen_labels}")
-    for what, shift in (
+    lines += _shifts_told(found) if found.followed is None else _followed_told(found.followed)
+    verdict = {True: "MOVED", False: "not moved", None: "too few texts to tell"}[found.moved]
+    of_what = f"level {found.level:g}" + (", all looks together" if found.followed is not None else "")
+    after = ": do not rely on the accuracy that is expected." if found.moved else ""
+    lines.append(f"{verdict} ({of_what}){after}")
+    return "\n".join(lines)
+
+
+def _shifts_told(found: "Monitored") -> list[str]:
+    shifts = (
         ("confidence, distance", found.confidence_shift),
         ("accuracy beyond what was expected", found.gap_shift),
         ("abstained, more than then", found.abstention_shift),
-    ):
-        if shift is not None:
-            by, tolerance = 100 * shift.distance, 100 * found.tolerance
-            lines.append(f"{what}: {by:.1f} % (tolerance {tolerance:g} %), p = {shift.p:.2g}")
-    if found.moved:
-        lines.append(f"MOVED (level {found.level:g}): do not rely on the accuracy that is expected.")
-    else:
-        lines.append(f"not moved (level {found.level:g})")
-    return "\n".join(lines)
+    )
+    return [
+        f"{what}: {100 * shift.distance:.1f} % (tolerance {100 * found.tolerance:g} %), p = {shift.p:.2g}"
+        for what, shift in shifts
+        if shift is not None
+    ]
+
+
+def _followed_told(followed: "Followed") -> list[str]:
+    lines = [
+        f"followed: {followed.texts} texts in {followed.looks} looks; "
+        f"{100 * followed.unfamiliar_now:.1f} % are as unfamiliar as "
+        f"the least familiar {100 * followed.unfamiliar_then:.1f} % of dev",
+        f"chance alone would ever show as much with a probability of {followed.p:.2g} at most",
+    ]
+    if followed.alarm_at is not None:
+        lines.append(f"alarm since look {followed.alarm_at}; once the cause is dealt with, --restart")
+    return lines
 
 
 def _shown(interval: "Interval | None") -> str | None:

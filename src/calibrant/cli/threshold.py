@@ -16,6 +16,9 @@ def threshold(
     ] = None,
     dev: Dev = None,
     confidence: Annotated[float, typer.Option(help="How sure the promise is.")] = 0.95,
+    per_class: Annotated[
+        bool, typer.Option("--per-class", help="A threshold for each class; the promise holds for each.")
+    ] = False,
     ood: Annotated[
         str | None, typer.Option(help="Unfamiliar text to be turned away too: a file or a dataset's name.")
     ] = None,
@@ -54,6 +57,7 @@ def threshold(
             risk=risk,
             dev=dev,
             confidence=confidence,
+            per_class=per_class,
             ood=ood,
             ood_rate=ood_rate,
             score=score,
@@ -63,7 +67,8 @@ def threshold(
         )
     stored, naive = learnt.stored, learnt.naive
     if json_:
-        say_json({"run": str(run), **stored.model_dump(), "naive": naive})
+        told = {"naive": naive, "never": learnt.never, "chosen_from": learnt.chosen_from}
+        say_json({"run": str(run), **stored.model_dump(), **told})
         return
     from calibrant.runs.card import rule_in_words, threshold_in_words
 
@@ -72,6 +77,17 @@ def threshold(
     say(f"On the dev texts it answers {on_dev.coverage:.1%}, of which {on_dev.risk:.1%} are wrong.")
     if ood is not None:
         say(f"The score turns away {on_dev.turned_away:.1%} of them as unfamiliar.")
+    if learnt.never:
+        say(
+            f"Never answered, for want of texts or of certainty, {len(learnt.never)} classes: "
+            f"{', '.join(learnt.never)}."
+        )
+    if learnt.chosen_from:
+        say(
+            "These are the run's own dev texts: a third of them only guided the search, and the error that "
+            f"the promise allows was shared among the {learnt.chosen_from} models (epochs) that they chose "
+            "from. Other texts, with --dev, allow more."
+        )
     if naive is not None:
         say(
             f"The naive threshold {threshold_in_words(naive['threshold'])} would answer "

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import kolmogorov, ndtri
+from scipy.special import kolmogi, kolmogorov, ndtri
 from scipy.stats import binomtest, fisher_exact
 
 from calibrant.metrics.ece import assign_bins, bin_gaps, total_gap
@@ -63,6 +63,15 @@ def confidence_shift(then: Floats, now: Floats) -> Shift:
     below_then, below_now = (np.searchsorted(np.sort(c), t, side="right") / len(c) for c in (then, now))
     distance = float(np.abs(below_now - below_then).max())
     return Shift(distance, float(kolmogorov(math.sqrt(n * m / (n + m)) * distance)))
+
+
+def seen_from(n: int, m: int, level: float) -> float:
+    """The smallest D with a p below the level, of n and m confidences; above 1 where there is none.
+
+    >>> round(seen_from(160, 500, 0.01), 2), seen_from(160, 3, 0.01) > 0.9
+    (0.15, True)
+    """
+    return float(kolmogi(level) * math.sqrt(1 / n + 1 / m))
 
 
 def expected_accuracy(then: Floats, right: Flags, now: Floats, level: float) -> Interval:

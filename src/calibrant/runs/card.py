@@ -177,7 +177,14 @@ def _texts_in_words(about: Provenance) -> str:
 def rule_in_words(stored: ThresholdRecord, data: Callable[[str], str] = visible) -> str:
     """When the run answers, and what that promises; ``data`` writes names as the place takes them."""
     rule = stored.rule
-    when = f"It answers where its confidence is at least {threshold_in_words(rule.threshold)}"
+    least = threshold_in_words(rule.threshold)
+    when = f"It answers where its confidence is at least {least}"
+    if rule.thresholds is not None:
+        most = threshold_in_words(max(rule.thresholds.values()))
+        when = (
+            f"It answers {len(rule.thresholds)} classes, each where its confidence is at least a threshold "
+            f"of its own ({least} to {most})"
+        )
     if rule.score is not None:
         when += f" and its score {data(rule.score)} below {rule.cut:.4g}"
     return f"{when}, and abstains elsewhere. Promised: {_promise_in_words(stored, data)}."
@@ -186,7 +193,9 @@ def rule_in_words(stored: ThresholdRecord, data: Callable[[str], str] = visible)
 def rule_of_the_run_in_words(stored: ThresholdRecord) -> str:
     """What an export, which has no rule, says of the one that the run has."""
     rule = stored.rule
-    if rule.score is None:
+    if rule.thresholds is not None:
+        abstains = "has a threshold for each class: a rule that is not part of this model"
+    elif rule.score is None:
         when = f"below {threshold_in_words(rule.threshold)}"
         abstains = f"abstains where its confidence is {when}; do so yourself, by `score`, to have its promise"
     else:
@@ -203,8 +212,9 @@ def rule_of_the_run_in_words(stored: ThresholdRecord) -> str:
 def _promise_in_words(stored: ThresholdRecord, data: Callable[[str], str]) -> str:
     promise, learnt_on = stored.promise, stored.learnt_on
     sure = f"with confidence {promise.confidence:.4g}"
+    of_what = "the texts it answers" if stored.rule.thresholds is None else "its answers with each such class"
     promised = (
-        f"of the texts it answers at most {promise.risk:.2%} are wrong, {sure}, on text like the "
+        f"of {of_what} at most {promise.risk:.2%} are wrong, {sure}, on text like the "
         f"{learnt_on.dev.n} it was learnt on ({data(learnt_on.dev.source)})"
     )
     if promise.ood_rate is not None and learnt_on.ood is not None:

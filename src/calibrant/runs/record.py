@@ -82,7 +82,10 @@ class CalibratorRecord(_Part):
 class RuleRecord(_Part):
     """Answer where the confidence is at least the threshold and, with a score, the score is below the cut."""
 
-    threshold: Annotated[float, Field(ge=0)]  # above 1 it answers nothing
+    threshold: Annotated[
+        float, Field(ge=0)
+    ]  # above 1 it answers nothing; the lowest, where classes have their own
+    thresholds: dict[str, Annotated[float, Field(ge=0)]] | None = None  # of each class that may be answered
     score: str | None = None
     cut: float | None = None
 

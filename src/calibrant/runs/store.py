@@ -8,6 +8,7 @@
       calibrator-….safetensors   arrays of the calibrator, where it has any
       metrics.json     what evaluate last measured, and on what
       dev.safetensors  what it answers on dev, once sets or monitor asked
+      follow.json      what `monitor --follow` has seen: counts
       README.md        model card
       checkpoints/     while training; a killed run resumes from the last
 

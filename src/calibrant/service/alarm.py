@@ -1,39 +1,49 @@
-"""Has the text moved? The last confidences beside those on dev, by ``decide.drift``.
+"""Has the text become less familiar? The evidence of ``decide.follow``, of all texts that one model answers.
 
-The test is made anew whenever Prometheus asks, on the last texts. So its level holds for one look and not
-for all looks together: take the alarm as a reason to run ``calibrant monitor``.
+It may be looked at after every text: text like dev's raises the alarm with a probability of at most the
+level, ever. What orders the texts is familiarity; of a run without it, the confidence beside that on dev.
 """
 
-from collections import deque
+import itertools
+import math
 from collections.abc import Iterable
 
 import numpy as np
 
-from calibrant.decide.drift import Shift, confidence_shift
+from calibrant.decide.follow import count, log_evidence, place
 from calibrant.service.model import Model, Said
 
-LAST, ENOUGH = 1000, 100  # texts
-LEVEL, TOLERANCE = 0.01, 0.1  # as `calibrant monitor` has them
+LEVEL = 0.01  # as `calibrant monitor` has it
 
 
 class Alarm:
     """Of the texts that one model answers."""
 
     def __init__(self, model: Model) -> None:
-        self._then = model.dev_confidence()
-        self._now: deque[float] = deque(maxlen=LAST)
+        self._by_familiarity = model.unfamiliar_below is not None
+        self._then = model.dev_familiarity() if self._by_familiarity else model.dev_confidence()
+        self._counts = None if self._then is None else count(np.array([], dtype=int), len(self._then))
+        self._seeds = itertools.count()
+        self._most = 0.0  # log E, at its highest
 
     def observe(self, said: Iterable[Said]) -> None:
         """Take note of what was answered."""
-        self._now.extend(each.decision.confidence for each in said)
+        if self._then is None or self._counts is None:
+            return
+        now = [
+            each.decision.familiarity if self._by_familiarity else each.decision.confidence for each in said
+        ]
+        n = len(self._then)
+        groups = place(self._then, np.array(now, dtype=float), seed=next(self._seeds))
+        self._counts = self._counts + count(groups, n)
+        self._most = max(self._most, float(log_evidence(self._counts, n)))
 
-    def shift(self) -> Shift | None:
-        """How far confidence has moved; None where dev's is not kept, or too few texts have come."""
-        if self._then is None or len(self._now) < ENOUGH:
-            return None
-        return confidence_shift(self._then, np.array(self._now))
+    @property
+    def p(self) -> float:
+        """The chance that text like dev's would ever look as strange, at most; NaN where dev is not known."""
+        return math.nan if self._then is None else math.exp(-self._most)
 
-    @staticmethod
-    def rings(shift: Shift) -> bool:
-        """Whether that is worth an alarm."""
-        return shift.beyond(TOLERANCE, LEVEL)
+    @property
+    def rings(self) -> float:
+        """1 or 0; NaN where dev is not known."""
+        return math.nan if self._then is None else float(self.p <= LEVEL)

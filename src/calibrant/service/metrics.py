@@ -49,8 +49,16 @@ class Metrics:
         self._run = Gauge("calibrant_run_info", "The run that answers now.", ["run", "method"], registry=of)
         self._alarm: Alarm | None = None
         for name, told, value in (
-            ("calibrant_drift_alarm", "1: the text has moved; NaN: not known.", self._rings),
-            ("calibrant_drift_distance", "Share of texts that changed sides.", self._distance),
+            (
+                "calibrant_drift_alarm",
+                "1: the text is less familiar than dev's; NaN: not known.",
+                self._rings,
+            ),
+            (
+                "calibrant_drift_p",
+                "The chance that text like dev's would ever look as strange.",
+                self._chance,
+            ),
         ):
             Gauge(name, told, registry=of).set_function(value)
 
@@ -97,9 +105,7 @@ class Metrics:
         return generate_latest(self.registry)
 
     def _rings(self) -> float:
-        shift = None if self._alarm is None else self._alarm.shift()
-        return math.nan if shift is None else float(Alarm.rings(shift))
+        return math.nan if self._alarm is None else self._alarm.rings
 
-    def _distance(self) -> float:
-        shift = None if self._alarm is None else self._alarm.shift()
-        return math.nan if shift is None else shift.distance
+    def _chance(self) -> float:
+        return math.nan if self._alarm is None else self._alarm.p

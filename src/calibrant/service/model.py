@@ -36,7 +36,8 @@ class Said:
         familiarity, below = self.decision.familiarity, self.model.unfamiliar_below
         strange = familiarity is not None and below is not None and familiarity < below
         # Confident enough and still turned away: that was the score of the rule.
-        return "unfamiliar" if strange or self.decision.confidence >= self.model.threshold else "unsure"
+        enough = self.model.thresholds[self.decision.label]
+        return "unfamiliar" if strange or self.decision.confidence >= enough else "unsure"
 
     def answer(self, more: int, sets: SetRule | None) -> Answer:
         """As the client gets it, with so many of the next classes."""
@@ -69,7 +70,10 @@ class Model:
             "option" if threshold is not None else "default" if self.stored is None else "rule"
         )
         self._override = DEFAULT_THRESHOLD if threshold is None and self.stored is None else threshold
-        self.threshold = self.classifier.rule.threshold if self._override is None else self._override
+        rule = self.classifier.rule.threshold if self._override is None else self._override
+        names = self.classifier.label_names
+        self.thresholds = dict(zip(names, np.broadcast_to(rule, len(names)).tolist(), strict=True))
+        self.threshold = min(self.thresholds.values())
         calibrator = self.classifier.calibrator
         self.unfamiliar_below = None if calibrator is None else calibrator.unfamiliar_below
         self.set_rule = lru_cache(maxsize=16)(self._set_rule)
@@ -79,6 +83,14 @@ class Model:
         """By ``classifier.predict``, of all these texts in one call."""
         decisions = self.classifier.predict(texts, threshold=self._override)
         return [Said(d, cut, self) for d, cut in zip(decisions, self.classifier.cut(texts), strict=True)]
+
+    def dev_familiarity(self) -> NDArray[np.floating] | None:
+        """Where the n dev texts that familiarity was fitted on lie between the n + 1 values that it has, (n,)."""
+        kept = self.run.record.calibrator
+        if kept is None or self.unfamiliar_below is None:
+            return None
+        n = kept.fitted_on.n
+        return np.asarray((np.arange(1, n + 1) + 0.5) / (n + 1))
 
     def dev_confidence(self) -> NDArray[np.floating] | None:
         """Of the dev texts, (n,); None where the run keeps no answers on them."""

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
+from calibrant._system.lock import alone
 from calibrant.calibrators import calibrated
 from calibrant.classifier import Classifier, load
 from calibrant.data import datasets
@@ -22,12 +24,20 @@ from calibrant.decide.drift import (
     confidence_shift,
     expected_accuracy,
     gap_shift,
+    seen_from,
     share,
 )
+from calibrant.decide.follow import Counts, Followed, add_up, count, place
 from calibrant.errors import UserError
+from calibrant.runs import follow as kept_looks
+from calibrant.runs.dev import DevAnswers
 from calibrant.runs.record import ThresholdRecord
 from calibrant.runs.texts import columns_of
 from calibrant.types import Outputs, Progress, Provenance, Texts
+
+TOLERANCE = 0.1
+LARGE = 0.5
+"""Texts are too few to tell if not even a move of so many of them would be seen."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +54,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Monitored:
-    """Then, now, and whether the difference is both more than chance and more than the tolerance."""
+    """Then, now, and whether the difference is both more than chance and more than the tolerance.
 
-    moved: bool
+    Where it follows, all looks so far decide, and there is no tolerance.
+    """
+
+    moved: bool | None  # None: too few texts to tell
     level: float
     tolerance: float
     confidence_shift: Shift
@@ -56,6 +69,7 @@ class Monitored:
     unseen_labels: int | None  # new texts whose label training never saw; their answers are wrong
     then: Side
     now: Side
+    followed: Followed | None = None  # with --follow
 
 
 def monitor(
@@ -64,7 +78,9 @@ def monitor(
     new: str,
     dev: str | None = None,
     level: float = 0.01,
-    tolerance: float = 0.1,
+    tolerance: float | None = None,
+    follow: bool = False,
+    restart: bool = False,
     text_column: str | None = None,
     label_column: str | None = None,
     progress: Progress | None = None,
@@ -76,20 +92,28 @@ def monitor(
         new: a file of texts, or a dataset's name. Where there are labels, what they say is measured too.
         dev: a labelled file, columns as in training, to compare with, this once [what the run keeps, or its
             dev texts].
-        level: how often chance alone may say "moved"; all intervals are of 1 − level.
-        tolerance: how far, as a share of texts, is not worth an alarm.
+        level: how often chance alone may say "moved"; all intervals are of 1 − level. Where it follows, that
+            is at all looks together, for ever.
+        tolerance: how far, as a share of texts, is not worth an alarm [0.1].
+        follow: add these texts to all that were followed before, and let all of them decide.
+        restart: forget those first.
         text_column: of ``new`` [as in training].
         label_column: of ``new``; named here, it must be there [as in training, if there].
         progress: told of each batch.
     """
     if not 0 < level < 1:
         raise UserError(f"--level must lie between 0 and 1, both excluded, got {level:g}.")
+    if restart and not follow:
+        raise UserError("--restart goes with --follow: it forgets what was followed so far.")
+    if follow and tolerance is not None:
+        raise UserError("--tolerance is for a single look; with --follow leave it out.")
+    tolerance = TOLERANCE if tolerance is None else tolerance
     if not 0 <= tolerance < 1:
         raise UserError(f"--tolerance must be 0 or more and below 1, got {tolerance:g}.")
     classifier = load(run)
     texts = _new_texts(classifier, new, text_column, label_column)
     answers = classifier.answer_dev(None, progress) if dev is None else classifier.answers_on(dev, progress)
-    if flaw := classifier.by_heart(answers):
+    if not follow and (flaw := classifier.by_heart(answers)):
         warnings.warn(
             f"{flaw}, so that new text may look moved that is not; name other labelled texts with --dev.",
             stacklevel=2,
@@ -97,16 +121,16 @@ def monitor(
     said = calibrated(answers.outputs, classifier.calibrator)
     p = said.probabilities
     then, then_right = p.max(axis=1), p.argmax(axis=1) == answers.labels
-    decisions = classifier.predict(texts.texts, progress=progress)
-    now = np.array([decision.confidence for decision in decisions])
-    now_right = None
+    outputs = classifier.outputs(texts.texts, classifier.rule.needs, progress)
+    now, now_right = outputs.probabilities.max(axis=1), None
     if texts.labels is not None:
-        now_right = np.array([d.label == label for d, label in zip(decisions, texts.labels, strict=True)])
+        predicted = np.array(classifier.label_names)[outputs.probabilities.argmax(axis=1)]
+        now_right = predicted == np.array(texts.labels)
     then_ruled = now_ruled = None
     stored = classifier.own_run("Rules").record.threshold
     if stored is not None:
         then_ruled = _ruled_then(classifier, stored, said, answers.texts, then_right)
-        now_ruled = _ruled(np.array([not decision.abstain for decision in decisions]), now_right)
+        now_ruled = _ruled(classifier.rule.answers(outputs), now_right)
 
     shifts = {"confidence": confidence_shift(then, now)}
     if now_right is not None:
@@ -115,8 +139,22 @@ def monitor(
         shifts["abstention"] = abstention_shift(
             then_ruled.abstained, then_ruled.n, now_ruled.abstained, now_ruled.n
         )
+    all_looks = None
+    if follow:
+        looking = classifier.own_run("Looks")
+        with alone(looking.path):  # nobody else's look is lost
+            if restart:
+                kept_looks.restart(looking)
+            all_looks = _followed(classifier, answers, texts, outputs, level)
+    moved: bool | None
+    if all_looks is not None:
+        moved = all_looks.alarm_at is not None or (False if all_looks.enough else None)
+    else:
+        moved = any(shift.beyond(tolerance, level / len(shifts)) for shift in shifts.values())
+        if not moved and seen_from(len(then), len(now), level / len(shifts)) > LARGE:
+            moved = None
     return Monitored(
-        moved=any(shift.beyond(tolerance, level / len(shifts)) for shift in shifts.values()),
+        moved=moved,
         level=level,
         tolerance=tolerance,
         confidence_shift=shifts["confidence"],
@@ -136,7 +174,48 @@ def monitor(
             **({} if now_right is None else _measured(now, now_right, level)),
             **({} if now_ruled is None else now_ruled.intervals(level)),
         ),
+        followed=all_looks,
     )
+
+
+def _followed(
+    classifier: Classifier, answers: DevAnswers, texts: Texts, outputs: Outputs, level: float
+) -> Followed:
+    """What all looks say, this one included; the run keeps it. The same texts count once."""
+    run, n = classifier.own_run("Looks"), answers.texts.n
+    known, about = kept_looks.read(run, answers.texts), texts.provenance()
+    seen = [look.texts.fingerprint for look in known.looks]
+    if about.fingerprint in seen:
+        warnings.warn(
+            f"These very texts ({about.source}) were counted before, as look "
+            f"{seen.index(about.fingerprint) + 1}, and are not counted again.",
+            stacklevel=3,
+        )
+    else:
+        then, now = (_order(classifier, said) for said in (answers.outputs, outputs))
+        seed = int(about.fingerprint, 16)
+        counts = {name: count(place(then[name], now[name], seed), n).tolist() for name in then}
+        known = known.model_copy(
+            update={"looks": [*known.looks, kept_looks.Look(texts=about, counts=counts)]}
+        )
+        kept_looks.write(run, known)
+    looks: list[dict[str, Counts]] = [
+        {name: np.array(counts) for name, counts in look.counts.items()} for look in known.looks
+    ]
+    return add_up(looks, n, level)
+
+
+def _order(classifier: Classifier, outputs: Outputs) -> dict[str, NDArray[Any]]:
+    """By what texts are ordered, the more familiar the larger.
+
+    The confidence is that before the calibrator, which may know the dev texts.
+    """
+    found = {"confidence": softmax(outputs.logits, axis=1).max(axis=1)}
+    if classifier.calibrator is not None:
+        distance = classifier.calibrator.distance(outputs)
+        if distance is not None:
+            found = {"familiarity": -distance, **found}
+    return found
 
 
 @dataclass(frozen=True)

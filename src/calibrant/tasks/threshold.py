@@ -1,21 +1,33 @@
 """``calibrant threshold``: learn when a finished run should answer, and keep the rule there."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from calibrant.classifier import Classifier, load
 from calibrant.data.named import read_named
-from calibrant.decide.rule import Rule, Selection, cut, naive_selection, select, smallest_risk
+from calibrant.decide.risk import Sample, make_plan, naive_selection, select, smallest_risk
+from calibrant.decide.rule import Rule, cut
 from calibrant.errors import UserError
 from calibrant.runs import store
 from calibrant.runs.record import LearntOnRecord, OnDevRecord, PromiseRecord, RuleRecord, ThresholdRecord
-from calibrant.runs.texts import columns_of, dev_texts
+from calibrant.runs.texts import columns_of, dev_texts, own_splits
 from calibrant.scores.max_probability import MaxProbability
-from calibrant.types import Progress, Texts
+from calibrant.types import Outputs, Progress, Texts
 
 DEFAULT_SCORE = MaxProbability.name
 """It needs no fitting and no features, and is what training for calibration improves on unfamiliar text."""
+
+LARGEST_PILOT = 1000
+"""So many of the run's own dev texts are enough to tell where a rule can be proved."""
+OWN_PILOT = 1 / 3
+"""The share of the texts that serves as the pilot where there are no others: see results/promises."""
+SHARED = 0.05
+"""More of the texts than this are no chance duplicates of the run's own."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +45,8 @@ class Learnt:
 
     stored: ThresholdRecord
     naive: dict[str, float] | None  # threshold, coverage and risk on dev; None where not even that exists
+    never: tuple[str, ...] = ()  # classes for which nothing could be promised
+    chosen_from: int = 0  # models that these texts chose from, where they are the run's own dev texts
 
 
 def threshold(
@@ -41,6 +55,7 @@ def threshold(
     risk: float,
     dev: str | None = None,
     confidence: float = 0.95,
+    per_class: bool = False,
     ood: str | None = None,
     ood_rate: float | None = None,
     score: str | None = None,
@@ -51,13 +66,19 @@ def threshold(
     """Find the rule that answers most while its promises hold, and store it in the run.
 
     The rule for unfamiliar text comes first, from those texts alone; the threshold is then learnt on the dev
-    texts that pass it. The two samples are independent, so each promise holds with its confidence.
+    texts that pass it. The two samples are independent, so each promise holds with its confidence. Where a
+    threshold can be proved is guessed from a pilot: the run's own dev texts.
+
+    On the run's own dev texts a third is the pilot. They chose the best of several epochs, so the error that
+    the promise allows is shared among these: it then holds for each, and so for the chosen one.
 
     Args:
         run: its folder.
         risk: at most this share of the answers is wrong.
         dev: a labelled file; the run's own dev texts where it is not given.
         confidence: how sure each promise is, over the draw of the texts it was learnt on.
+        per_class: a threshold for each class, so that the promise holds for the answers with that class; each
+            with this confidence, not all of them together.
         ood: unfamiliar text to be turned away too, a file or a dataset's name.
         ood_rate: at most this share of it is answered.
         score: what tells it; the largest probability where it is not given.
@@ -75,6 +96,7 @@ def threshold(
     if fitted is not None and (flaw := fitted.by_heart(texts.provenance())):
         raise UserError(f"{flaw}, so they can promise nothing; name other labelled texts with --dev.")
     labels = classifier.class_ids(texts)
+    pilot_texts = _pilot_texts(own, texts)
     gate, ood_texts = Rule(threshold=0.0), None
     if unfamiliar is not None:
         ood_texts = read_named(unfamiliar.file, columns, own.config.source, labelled=False)
@@ -86,21 +108,37 @@ def threshold(
             f"To answer at most {unfamiliar.rate:g} of {unfamiliar.file} by the score {unfamiliar.score!r} "
             f"would turn away all {len(texts)} dev texts; allow a higher --ood-rate or take another --score."
         )
-    p = outputs.probabilities[familiar]
-    c, wrong, classes = p.max(axis=1), p.argmax(axis=1) != labels[familiar], p.shape[1]
-    selection = select(c, wrong, risk, confidence, classes)
-    if selection is None:
-        smallest, best = smallest_risk(c, wrong, confidence, classes)
-        raise UserError(
-            f"--risk {risk:g} cannot be promised with confidence {confidence:g} from {len(texts)} dev texts; "
-            f"the smallest that can be is {_rounded_up(smallest):g}, answering "
-            f"{best.answered / len(texts):.1%} of them. Give more dev texts or allow more risk; that "
-            "smallest one was found by looking at these texts, so to promise it take new ones."
-        )
-    naive = naive_selection(c, wrong, risk, classes)
+    sample, predicted = _sample(outputs, labels), outputs.probabilities.argmax(axis=1)
+    tested, is_own = familiar, texts.fingerprint == own.record.data.dev.fingerprint
+    if pilot_texts is not None:
+        of_pilot = classifier.outputs(pilot_texts.texts, gate.needs, progress, "pilot")
+        pilot = _sample(of_pilot, classifier.class_ids(pilot_texts))[gate.answers(of_pilot)]
+    if pilot_texts is None or not len(pilot):
+        in_pilot = np.random.default_rng(0).permutation(len(texts)) < OWN_PILOT * len(texts)
+        pilot, tested = sample[familiar & in_pilot], familiar & ~in_pilot
+    if not len(pilot) or not tested.any():
+        raise UserError(f"{len(texts)} dev texts are too few to promise anything; give more.")
+    chosen_from = _chosen_from(own) if is_own else 0
+    level = 1 - (1 - confidence) / max(chosen_from, 1)
+
+    def learn(part: NDArray[np.bool_]) -> float | None:
+        found = select(sample[part], make_plan(pilot, int(part.sum()), risk, level), risk, level)
+        return None if found is None else found.threshold
+
+    if per_class:
+        thresholds = _per_class(classifier, tested, predicted, learn)
+    else:
+        one = learn(tested)
+        thresholds = {} if one is None else dict.fromkeys(classifier.label_names, one)
+    if not thresholds:
+        raise UserError(_nothing_promised(pilot, sample[tested], risk, confidence, level, texts, per_class))
+    rule = Rule(
+        np.array([thresholds.get(name, math.inf) for name in classifier.label_names]), gate.score, gate.cut
+    )
     stored = ThresholdRecord(
         rule=RuleRecord(
-            threshold=selection.threshold,
+            threshold=min(thresholds.values()),
+            thresholds=thresholds if per_class else None,
             score=None if unfamiliar is None else unfamiliar.score,
             cut=None if unfamiliar is None else gate.cut,
         ),
@@ -110,13 +148,18 @@ def threshold(
         learnt_on=LearntOnRecord(
             dev=texts.provenance(), ood=None if ood_texts is None else ood_texts.provenance()
         ),
-        dev=OnDevRecord(**_figures(selection, len(texts)), turned_away=float(1 - familiar.mean())),
+        dev=OnDevRecord(**_figures(sample, rule.answers(outputs)), turned_away=float(1 - familiar.mean())),
         learnt_for=own.record.answering,
     )
     classifier.own_run("Rules").ruled(stored)
+    never = tuple(name for name in classifier.label_names if name not in thresholds)
+    plan = make_plan(pilot, int(tested.sum()), risk, level)
+    naive = None if per_class else naive_selection(sample[tested], plan, risk)
     if naive is None:
-        return Learnt(stored, None)
-    return Learnt(stored, {"threshold": naive.threshold, **_figures(naive, len(texts))})
+        return Learnt(stored, None, never, chosen_from)
+    answered = familiar & (sample.confidence >= naive.threshold)
+    figures = {"threshold": naive.threshold, **_figures(sample, answered)}
+    return Learnt(stored, figures, never, chosen_from)
 
 
 def remove_rule(run: Path | str) -> None:
@@ -164,10 +207,93 @@ def _gate(
     return Rule(0.0, score, u)
 
 
+def _pilot_texts(run: store.Run, texts: Texts) -> Texts | None:
+    """Some of the run's own dev texts; None where they cannot be had, or could have had a hand in the texts.
+
+    That is so if these are the run's own, or if they fitted the calibrator that the pilot is answered with.
+    """
+    fitted = run.record.calibrator
+    if fitted is not None and fitted.fitted_on.fingerprint == texts.fingerprint:
+        return None
+    if texts.fingerprint == run.record.data.dev.fingerprint:
+        return None
+    try:
+        own = own_splits(run).dev
+    except UserError:
+        return None
+    shared = len(set(texts.texts) & set(own.texts))
+    if shared > SHARED * len(texts):
+        raise UserError(
+            f"{shared} of the {len(texts)} texts ({texts.source}) are the run's own dev texts, which chose "
+            "its epoch and fitted its calibrator; leave these out, or leave --dev out to learn on "
+            "the run's own."
+        )
+    chosen = np.random.default_rng(0).permutation(len(own))[:LARGEST_PILOT]
+    labels = None if own.labels is None else [own.labels[i] for i in chosen]
+    return Texts([own.texts[i] for i in chosen], labels, own.source, own.fingerprint)
+
+
+def _chosen_from(run: store.Run) -> int:
+    """How many models dev chose from: epochs, and in an ensemble all their combinations."""
+    members = range(2, 2 + len(run.record.members))
+    runs = [run, *(store.load(run.member(number)) for number in members)]
+    return math.prod(
+        max(1, sum(any(key.startswith("eval_") for key in entry) for entry in one.training.history))
+        for one in runs
+    )
+
+
+def _sample(outputs: Outputs, labels: NDArray[np.integer]) -> Sample:
+    p = outputs.probabilities
+    return Sample(p.max(axis=1), p.argmax(axis=1) != labels)
+
+
+def _per_class(
+    classifier: Classifier,
+    tested: NDArray[np.bool_],
+    predicted: NDArray[np.integer],
+    learn: Callable[[NDArray[np.bool_]], float | None],
+) -> dict[str, float]:
+    """The thresholds of the classes that may be answered.
+
+    The pilot has too few texts of a class to guess from, so all of it serves for each.
+    """
+    found = {}
+    for number, name in enumerate(classifier.label_names):
+        part = tested & (predicted == number)
+        one = learn(part) if part.any() else None
+        if one is not None:
+            found[name] = one
+    return found
+
+
+def _nothing_promised(
+    pilot: Sample,
+    sample: Sample,
+    risk: float,
+    confidence: float,
+    level: float,
+    texts: Texts,
+    per_class: bool,
+) -> str:
+    what = f"--risk {risk:g} cannot be promised with confidence {confidence:g} from {len(texts)} dev texts"
+    if per_class:
+        return f"{what} for any class; give more dev texts, allow more risk, or leave --per-class out."
+    found = smallest_risk(pilot, sample, risk, level)
+    if found is None:
+        return f"{what}, and no other risk either; give more dev texts."
+    smallest, best = found
+    return (
+        f"{what}; the smallest that can be is {smallest:g}, answering {best.answered / len(texts):.1%} of "
+        "them. Give more dev texts or allow more risk; that smallest one was found by looking at these "
+        "texts, so to promise it take new ones."
+    )
+
+
 def _rounded_up(share: float) -> float:
     """To three digits, so that what a message says can be had is enough."""
     return math.ceil(share * 1000) / 1000
 
 
-def _figures(selection: Selection, n: int) -> dict[str, float]:
-    return {"coverage": selection.answered / n, "risk": selection.wrong / selection.answered}
+def _figures(sample: Sample, answered: NDArray[np.bool_]) -> dict[str, float]:
+    return {"coverage": float(answered.mean()), "risk": float(sample.wrong[answered].mean())}
