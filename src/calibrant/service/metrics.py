@@ -51,12 +51,12 @@ class Metrics:
         for name, told, value in (
             (
                 "calibrant_drift_alarm",
-                "1: the text is less familiar than dev's; NaN: not known.",
+                "1: text is less familiar than dev's; NaN: not known.",
                 self._rings,
             ),
             (
                 "calibrant_drift_p",
-                "The chance that text like dev's would ever look as strange.",
+                "The chance of text like dev's to look as strange, ever.",
                 self._chance,
             ),
         ):

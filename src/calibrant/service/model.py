@@ -85,7 +85,7 @@ class Model:
         return [Said(d, cut, self) for d, cut in zip(decisions, self.classifier.cut(texts), strict=True)]
 
     def dev_familiarity(self) -> NDArray[np.floating] | None:
-        """Where the n dev texts that familiarity was fitted on lie between the n + 1 values that it has, (n,)."""
+        """Where the n dev texts that it was fitted on lie between the n + 1 values that it has, (n,)."""
         kept = self.run.record.calibrator
         if kept is None or self.unfamiliar_below is None:
             return None
