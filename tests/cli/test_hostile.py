@@ -187,7 +187,7 @@ def test_labels_and_file_names_are_shown_and_not_obeyed(named_by_an_enemy, comma
         command("evaluate", run, "--test", f"{file}.gone"),
     ]
     shown = page.read_text()
-    assert "<script>" not in shown.split("<main>")[1]
+    assert shown.count("<script") == 1  # the page's own
     assert "<b>.csv" not in shown
     for text in (card, shown, *(part for _, out, err in printed for part in (out, err))):
         assert not [mark for mark in OBEYED if mark in text]

@@ -51,7 +51,7 @@ def test_table_has_every_name(command, kind, monkeypatch):
 def test_methods(command):
     rows = {row["name"]: row for row in json.loads(command("list", "methods", "--json")[1])}
     assert next(iter(rows)) == DEFAULT == "calibrant"
-    assert set(rows["bert"]) == {"name", *AXES, "cost", "citation"}
+    assert set(rows["bert"]) == {"name", *AXES, "learning_rate", "width", "cost", "citation"}
     for name, choices, author in (
         ("calibrant", ("cross-entropy", "single", "temperature+familiarity"), "Guo"),
         ("bert", ("cross-entropy", "single", None), "Devlin"),

@@ -185,13 +185,13 @@ The objective 'cross-entropy' has no 'delta_y'; it has none.
 $ GOOD --set delta_off=abc
 `delta_off`: Input should be a valid number, unable to parse string as a number, got 'abc'.
 $ GOOD --set delta_off=Infinity
-`delta_off`: Input should be a finite number, got inf.
+`delta_off`: Input should be a finite number, got 'Infinity'.
 $ GOOD --set steps=1.5
 `steps`: Input should be a valid integer, got a number with a fractional part, got 1.5.
 $ GOOD --set solver=3
 `solver`: Input should be a valid string, got 3.
 $ GOOD --set solver=pdg
-Unknown solver 'pdg'; did you mean 'pgd'? Known: pgd, …
+Unknown solver 'pdg'; did you mean 'pgd'? Known: learned, pgd, …
 $ GOOD --set delta_y=1.5
 `delta_y` must lie in [0, 1], got 1.5.
 $ GOOD --set lambda_on=-1

@@ -147,7 +147,7 @@ def _environment() -> Environment:
 
 def _code(text: str) -> Markup:
     """Escaped, with what stands in backticks as code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(visible(text)))))
 
 
 def _read(name: str) -> str:

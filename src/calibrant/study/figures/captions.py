@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from calibrant.methods import Method
 from calibrant.study.cells import Cell
 from calibrant.study.defaults import beside_defaults
 
@@ -55,9 +56,10 @@ def _texts(data: Mapping[str, Any]) -> str:
 
 def _settings(config: Mapping[str, Any]) -> str:
     layers = "" if config["layers"] is None else f", its first {config['layers']} layers"
+    rate = config["learning_rate"] or Method("").learning_rate  # of the paper's rows
     return (
         f"{config['model']}{layers}, {config['max_length']} tokens, {config['epochs']} epochs, "
-        f"batches of {config['batch_size']}, learning rate {config['learning_rate']:g}"
+        f"batches of {config['batch_size']}, learning rate {rate:g}"
     )
 
 
