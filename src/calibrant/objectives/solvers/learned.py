@@ -48,14 +48,18 @@ class Proposal(nn.Module):
         """The perturbation, with a gradient to the parameters; 0 at padding."""
         own = mask.unsqueeze(-1).to(x.dtype)
         g, x = _scaled(gradient, own), _scaled(x, own)
-        hidden = (g.unsqueeze(-1) * self.inner[:, 0] + x.unsqueeze(-1) * self.inner[:, 1] + self.shift).tanh()
-        return delta * (self.sharpness * gradient.sign() + hidden @ self.outer).tanh() * own
+        # The parameters stay where they are, since models come and go on other devices.
+        sharpness, inner, shift, outer = (weight.to(x) for weight in self.parameters())
+        hidden = (g.unsqueeze(-1) * inner[:, 0] + x.unsqueeze(-1) * inner[:, 1] + shift).tanh()
+        return delta * (sharpness * gradient.sign() + hidden @ outer).tanh() * own
 
     def learn(self, v: Tensor, gradient: Tensor) -> None:
         """A step of fixed length up J, of which ``gradient`` is the derivative at v."""
+        if v.is_meta:  # shapes without values
+            return
         weights = list(self.parameters())
         found = torch.autograd.grad(v, weights, gradient)
-        norm = torch.stack([part.norm() for part in found]).norm().clamp_min(torch.finfo(v.dtype).tiny)
+        norm = torch.stack([part.norm() for part in found]).norm().clamp_min(torch.finfo(torch.float32).tiny)
         with torch.no_grad():
             for weight, part in zip(weights, found, strict=True):
                 weight.add_(STEP * part / norm)
@@ -127,7 +131,7 @@ class Learned(Solver):
         project: Callable[[Tensor, float], Tensor],
     ) -> Tensor:
         """x + v; with more than one step the network sees the gradient there, and proposes from x again."""
-        proposal = self.proposals[name].to(x)
+        proposal = self.proposals[name]
         for step in range(self.steps):
             v = proposal(slope, x, mask, delta)
             z = (x + project(v.detach(), delta)).requires_grad_()
