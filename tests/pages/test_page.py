@@ -50,7 +50,7 @@ class Page(HTMLParser):
 
 
 def written(tmp_path, *args, **kwargs):
-    return write_report(tmp_path / "page.html", *args, **kwargs).read_text(encoding="utf-8")
+    return write_report(tmp_path / "page.html", *args, **{"draws": 20} | kwargs).read_text(encoding="utf-8")
 
 
 def test_two_models_side_by_side(tmp_path):
@@ -115,7 +115,7 @@ def test_fifty_thousand_predictions_make_a_small_page(tmp_path):
     labels = tuple(f"class number {i}" for i in range(77))
     one = entry("a", told=True, rule=0.5, n=50_000, labels=labels)
     long = texts(one, "{} " + 300 * "word ")
-    write_report(tmp_path / "page.html", "t", [one], examples=telling_examples(one, [], *long))
+    write_report(tmp_path / "page.html", "t", [one], examples=telling_examples(one, [], *long), draws=20)
     assert (tmp_path / "page.html").stat().st_size < 400_000
 
 
@@ -189,24 +189,24 @@ def test_examples_side_by_side(tmp_path):
 
 
 def test_the_same_input_gives_the_same_page(tmp_path):
-    first = write_report(tmp_path / "1.html", "t", [entry("a"), entry("b")]).read_bytes()
-    assert write_report(tmp_path / "2.html", "t", [entry("a"), entry("b")]).read_bytes() == first
+    first = write_report(tmp_path / "1.html", "t", [entry("a"), entry("b")], draws=20).read_bytes()
+    assert write_report(tmp_path / "2.html", "t", [entry("a"), entry("b")], draws=20).read_bytes() == first
 
 
 def test_makes_directories_and_leaves_nothing_else(tmp_path):
-    path = write_report(str(tmp_path / "new" / "page.html"), "t", [entry("a")])
+    path = write_report(str(tmp_path / "new" / "page.html"), "t", [entry("a")], draws=20)
     assert [p.name for p in path.parent.iterdir()] == ["page.html"]
 
 
 def test_a_failed_write_keeps_the_old_page(tmp_path, monkeypatch):
-    path = write_report(tmp_path / "page.html", "old", [entry("a")])
+    path = write_report(tmp_path / "page.html", "old", [entry("a")], draws=20)
 
     def fail(source, target):
         raise OSError("disk full")
 
     monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        write_report(path, "new", [entry("a")])
+        write_report(path, "new", [entry("a")], draws=20)
     assert "<h1>old</h1>" in path.read_text(encoding="utf-8")
     assert list(tmp_path.iterdir()) == [path]
 
@@ -221,7 +221,7 @@ def test_refusals(tmp_path):
     with pytest.raises(
         UserError, match=r"The report is one file, but .* is a directory; give a name ending in"
     ):
-        write_report(tmp_path, "t", [entry("a")])
+        write_report(tmp_path, "t", [entry("a")], draws=20)
 
 
 def test_reliability_diagram_shows_the_bins_of_the_metric():
