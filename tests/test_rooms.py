@@ -41,6 +41,7 @@ WORKROOMS = set(ROOMS)
 ROOMS["tasks"] = WORKROOMS
 ROOMS["study"] = WORKROOMS | {"tasks"}
 ROOMS["cli"] = WORKROOMS | {"tasks", "study"}
+ROOMS["__main__"] = {"cli"}
 
 # library: the only rooms that may import it
 ONLY = {
