@@ -36,8 +36,9 @@ ROOMS = {
     "classifier": BASE | NUMBERS | {"_system", "data", "models", "inference", "decide", "runs"},
     "pages": BASE | {"_system", "metrics"},
 }
+ROOMS["testing"] = BASE | NUMBERS | {"models", "objectives"}
 ROOMS["service"] = BASE | {"data", "calibrators", "decide", "runs", "classifier"}
-WORKROOMS = set(ROOMS)
+WORKROOMS = set(ROOMS) - {"testing"}  # that is for tests, ours and others'
 ROOMS["tasks"] = WORKROOMS
 ROOMS["study"] = WORKROOMS | {"tasks"}
 ROOMS["cli"] = WORKROOMS | {"tasks", "study"}
@@ -56,6 +57,7 @@ ONLY = {
         "classifier",
         "tasks",
         "study",
+        "testing",
     },
     "matplotlib": {"pages", "study"},
     "fastapi": {"service"},
