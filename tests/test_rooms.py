@@ -41,6 +41,7 @@ ROOMS["service"] = BASE | {"data", "calibrators", "decide", "runs", "classifier"
 WORKROOMS = set(ROOMS) - {"testing"}  # that is for tests, ours and others'
 ROOMS["tasks"] = WORKROOMS
 ROOMS["study"] = WORKROOMS | {"tasks"}
+ROOMS["sklearn"] = WORKROOMS | {"tasks"}
 ROOMS["cli"] = WORKROOMS | {"tasks", "study"}
 ROOMS["__main__"] = {"cli"}
 
