@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from calibrant import audit
+from calibrant.calibrators import from_state
 from calibrant.data.files import read_file
 from calibrant.errors import UserError
+from calibrant.metrics import negative_log_likelihood
 from calibrant.tasks.audit import _subject
+from calibrant.types import Outputs
 from support.made_runs import LABELS, opinionated
 from support.sentences import one_sentence
 from support.tiny import UNFAMILIAR, corpus, tiny_tokenizer
@@ -134,6 +137,16 @@ def test_the_next_command_of_retraining_names_no_probabilities(command, here):
     assert found["advice"]["action"] == "retrain"
     assert found["next"] == "calibrant train --dev dev.csv --train train.csv --out runs/test"
     assert found["metrics"]["mean_confidence_ood"] == pytest.approx(1)  # of zeros, which have no logarithm
+
+
+def test_the_calibrator_can_be_applied_by_hand(command, here):
+    """What ``--json`` gives of it and log p are enough for the figures that were promised."""
+    found = figures(command, *files(parts=("test", "dev")))
+    outputs = Outputs(np.log(np.clip(np.load("test.npy").astype(float), 1e-12, 1)))
+    p = from_state(found["calibrator_state"]).probabilities(outputs)
+    y = np.array([LABELS.index(label) for label in read_file("test.csv", labelled=True).labels])
+    assert negative_log_likelihood(p, y) == pytest.approx(found["metrics_calibrated"]["nll"])
+    assert found["metrics_calibrated"]["nll"] < found["metrics"]["nll"]
 
 
 def test_in_python(here):

@@ -112,6 +112,9 @@ class Audit:
             "miscalibration": asdict(self.miscalibration) | {"direction": self.miscalibration.direction},
             "calibrators": self.table(),
             "calibrator": None if remedy is None else remedy.chosen.name,
+            "calibrator_state": None
+            if remedy is None or remedy.chosen.calibrator is None
+            else remedy.chosen.calibrator.state(),
             "metrics_calibrated": None if remedy is None else remedy.entry.metrics,
             "metrics_familiarity": None
             if remedy is None or remedy.familiar is None
