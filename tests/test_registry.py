@@ -1,10 +1,14 @@
+import os
+import subprocess
 import sys
 import textwrap
 
 import pytest
 
 from calibrant.errors import UserError
+from calibrant.metrics import metrics
 from calibrant.registry import discover, pick
+from calibrant.scores import scores
 
 BASE = """
     from abc import ABC, abstractmethod
@@ -117,3 +121,105 @@ def test_pick_suggests_the_nearest(name, sentence):
 def test_pick_from_nothing():
     with pytest.raises(UserError, match=r"^Unknown score 'x'. Known: none\.$"):
         pick("score", "x", {})
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Installs a package whose one module is announced by entry points, as pip would."""
+    monkeypatch.syspath_prepend(tmp_path)
+    installed = []
+
+    def put(name, code, **points):
+        (tmp_path / f"{name}.py").write_text(textwrap.dedent(code))
+        about = tmp_path / f"{name}-1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        lines = [f"[calibrant.{group}]\nany = {name}:{entry}" for group, entry in points.items()]
+        (about / "entry_points.txt").write_text("\n".join(lines))
+        installed.append(name)
+
+    discover.cache_clear()
+    yield put
+    discover.cache_clear()
+    for name in installed:
+        sys.modules.pop(name, None)
+
+
+LENGTH = """
+    import numpy as np
+    from calibrant.scores import Score
+
+    class Loudest(Score):
+        name = "loudest"
+        citation = "Nobody (2026)"
+
+        def __call__(self, outputs):
+            return -np.abs(outputs.logits).max(axis=1)
+"""
+
+
+def test_an_installed_package_adds_an_entry_after_our_own(install):
+    install("outsider", LENGTH, scores="Loudest")
+    *ours, last = scores()
+    assert last == "loudest"
+    assert "energy" in ours
+    assert pick("score", "loudest", scores())().name == "loudest"
+
+
+def test_an_instance_is_an_entry_where_it_is_complete(install):
+    code = """
+        from calibrant.metrics import Metric
+        HITS = Metric("hits", "Hits", "classification", True, lambda p, y: float((p.argmax(1) == y).sum()))
+    """
+    install("outsider", code, metrics="HITS")
+    assert metrics()["hits"].title == "Hits"
+
+
+def test_a_plug_in_with_a_name_that_is_taken(install):
+    install("outsider", LENGTH.replace('"loudest"', '"energy"'), scores="Loudest")
+    with pytest.raises(
+        UserError,
+        match=r"^The plug-in 'energy' of the package outsider has a name that another entry of "
+        r"calibrant\.scores has, <class 'calibrant\.scores\.energy\.Energy'>; rename it, or uninstall",
+    ):
+        scores()
+
+
+@pytest.mark.parametrize(
+    ("code", "entry", "why"),
+    [
+        ("import no_such_package", "Loudest", "ModuleNotFoundError: No module named 'no_such_package'"),
+        ("x = 1", "Loudest", "AttributeError: module 'outsider' has no attribute 'Loudest'"),
+        ("raise RuntimeError('two\\nlines')", "Loudest", "RuntimeError: two\\nlines"),
+        ("Loudest = 3", "Loudest", "it is no class of Score with all that this asks for"),
+        (LENGTH + "\n    made = Loudest()", "made", "it is no class of Score with all that this asks for"),
+    ],
+)
+def test_a_plug_in_that_cannot_be_loaded_is_told_and_left_out(install, caplog, code, entry, why):
+    install("outsider", code, scores=entry)
+    assert "energy" in scores()
+    assert "loudest" not in scores()  # and nothing is told twice
+    assert [record.getMessage() for record in caplog.records] == [
+        f"The plug-in outsider:{entry} of the package outsider (calibrant.scores) is left out: {why}"
+    ]
+
+
+def test_the_command_line_with_a_broken_plug_in(install, tmp_path):
+    """One sentence where a registry is asked, and nothing where none is."""
+    install("outsider", "import no_such_package", scores="Loudest")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+
+    def calibrant(*words):
+        command = [sys.executable, "-m", "calibrant", *words]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=120, env=os.environ | {"PYTHONPATH": path}
+        )
+
+    helped, listed = calibrant("--help"), calibrant("list", "scores")
+    assert (helped.returncode, helped.stderr) == (0, "")
+    assert listed.returncode == 0
+    assert "energy" in listed.stdout
+    assert listed.stderr == (
+        "The plug-in outsider:Loudest of the package outsider (calibrant.scores) is left out: "
+        "ModuleNotFoundError: No module named 'no_such_package'\n"
+    )

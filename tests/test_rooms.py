@@ -36,11 +36,14 @@ ROOMS = {
     "classifier": BASE | NUMBERS | {"_system", "data", "models", "inference", "decide", "runs"},
     "pages": BASE | {"_system", "metrics"},
 }
+ROOMS["testing"] = BASE | NUMBERS | {"models", "objectives"}
 ROOMS["service"] = BASE | {"data", "calibrators", "decide", "runs", "classifier"}
-WORKROOMS = set(ROOMS)
+WORKROOMS = set(ROOMS) - {"testing"}  # that is for tests, ours and others'
 ROOMS["tasks"] = WORKROOMS
 ROOMS["study"] = WORKROOMS | {"tasks"}
+ROOMS["sklearn"] = WORKROOMS | {"tasks"}
 ROOMS["cli"] = WORKROOMS | {"tasks", "study"}
+ROOMS["__main__"] = {"cli"}
 
 # library: the only rooms that may import it
 ONLY = {
@@ -55,6 +58,7 @@ ONLY = {
         "classifier",
         "tasks",
         "study",
+        "testing",
     },
     "matplotlib": {"pages", "study"},
     "fastapi": {"service"},

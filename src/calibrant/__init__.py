@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from calibrant.classifier import load as load
     from calibrant.config import RunConfig as RunConfig
     from calibrant.errors import UserError as UserError
+    from calibrant.sklearn import CalibrantClassifier as CalibrantClassifier
     from calibrant.tasks.audit import audit as audit
     from calibrant.tasks.calibrate import calibrate as calibrate
     from calibrant.tasks.demo import demo as demo
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 _VERBS = [module.name for module in iter_modules([f"{__path__[0]}/tasks"]) if module.name != "list"]
 _HOME = {verb: f"tasks.{verb}" for verb in _VERBS} | {
+    "CalibrantClassifier": "sklearn",
     "CalibratedTrainer": "training",
     "Classifier": "classifier",
     "Decision": "types",

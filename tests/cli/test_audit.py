@@ -147,6 +147,7 @@ def test_json(command, here):
     result = json.loads(out)
     assert set(result) == {
         *("model", "max_length", "texts", "metrics", "miscalibration", "calibrators", "calibrator"),
+        "calibrator_state",
         *("metrics_calibrated", "metrics_familiarity", "advice", "exported", "next"),
     }
     assert set(result["metrics"]) >= METRICS

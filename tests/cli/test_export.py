@@ -143,7 +143,7 @@ def test_a_missing_extra_is_told_before_the_work(command, tmp_path, monkeypatch)
     assert code == 2
     assert (
         err
-        == "calibrant: --onnx needs onnxscript, not installed: pip install -c constraints.txt -e '.[onnx]'.\n"
+        == "calibrant: --onnx needs onnxscript, not installed: pip install 'calibrant[onnx]'.\n"
     )
     with pytest.raises(UserError):
         onnx.check_onnx_installed()

@@ -79,7 +79,7 @@ def test_without_ray(command, tmp_path, monkeypatch):
     )
     assert code == 2
     assert (
-        "--executor ray needs Ray, which is not installed: pip install -c constraints.txt -e '.[ray]'." in err
+        "--executor ray needs Ray, which is not installed: pip install 'calibrant[ray]'." in err
     )
 
 

@@ -325,7 +325,7 @@ def test_without_optuna(tmp_path, monkeypatch):
         run_study(tmp_path / "study", asking("search"))
     assert str(refused.value) == (
         "The part `search` needs Optuna, which is not installed: "
-        "pip install -c constraints.txt -e '.[study]'."
+        "pip install 'calibrant[study]'."
     )
     assert not (tmp_path / "study" / "runs").exists()
 

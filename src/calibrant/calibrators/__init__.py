@@ -32,7 +32,7 @@ __all__ = [
 
 def calibrators() -> Mapping[str, type[Calibrator]]:
     """Every calibrator by name."""
-    return discover("calibrant.calibrators", Calibrator)
+    return discover("calibrant.calibrators", Calibrator, plugins="calibrant.calibrators")
 
 
 def new_calibrator(name: str) -> Calibrator:

@@ -10,12 +10,23 @@ from calibrant.cli.printing import say, say_json
 
 
 def audit(
-    model: Annotated[str, typer.Option(help="A trained classifier: a directory or an id of the hub.")],
     test: Annotated[str, typer.Option(help="Labelled file with text that its training has not seen.")],
+    model: Annotated[
+        str | None, typer.Option(help="A trained classifier: a directory or an id of the hub.")
+    ] = None,
+    probabilities: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of --model: what any classifier says of --test, a row a text; .npy, or .csv with a "
+            "header of class names."
+        ),
+    ] = None,
     ood: Annotated[str | None, typer.Option(help="File with unfamiliar text; labels are not needed.")] = None,
     dev: Annotated[
         str | None, typer.Option(help="Another labelled file: calibrators are fitted, and advice is given.")
     ] = None,
+    dev_probabilities: Annotated[str | None, typer.Option(help="The same of --dev.")] = None,
+    ood_probabilities: Annotated[str | None, typer.Option(help="The same of --ood.")] = None,
     train: Annotated[
         str | None,
         typer.Option(
@@ -39,6 +50,7 @@ def audit(
 
     \b
     Example:  calibrant audit --model my-model --test test.csv --ood other.csv --dev dev.csv
+              calibrant audit --probabilities said.npy --test test.csv
     """
     from calibrant.cli.console import working
 
@@ -58,6 +70,9 @@ def audit(
             label_column=label_column,
             max_length=max_length,
             export=export,
+            probabilities=probabilities,
+            dev_probabilities=dev_probabilities,
+            ood_probabilities=ood_probabilities,
             progress=progress,
         )
     remedy = found.remedy
@@ -66,7 +81,7 @@ def audit(
         judged = replace(found.as_it_is, verdict=[*found.words, *reasons], command=found.next_command)
         entries = [judged] if remedy is None else [judged, remedy.entry]
         notes = [f"{part}: {about['n']} texts, {about['source']}" for part, about in found.texts.items()]
-        write_report(report, f"calibrant audit: {model}", entries, notes=notes)
+        write_report(report, f"calibrant audit: {found.as_it_is.name}", entries, notes=notes)
     if json_:
         say_json(found.as_json())
         return

@@ -12,4 +12,4 @@ __all__ = ["Dataset", "datasets", "make_splits", "read_file"]
 
 def datasets() -> Mapping[str, Dataset]:
     """Every declared dataset by name."""
-    return discover("calibrant.data.catalog", Dataset)
+    return discover("calibrant.data.catalog", Dataset, plugins="calibrant.datasets")

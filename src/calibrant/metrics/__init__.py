@@ -36,4 +36,4 @@ __all__ = [
 
 def metrics() -> Mapping[str, Metric]:
     """Every metric by name."""
-    return discover("calibrant.metrics", Metric)
+    return discover("calibrant.metrics", Metric, plugins="calibrant.metrics")

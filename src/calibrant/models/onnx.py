@@ -24,9 +24,7 @@ def check_onnx_installed() -> None:
     """Ask before any work is done."""
     missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
     if missing:
-        raise UserError(
-            f"--onnx needs {', '.join(missing)}, not installed: pip install -c constraints.txt -e '.[onnx]'."
-        )
+        raise UserError(f"--onnx needs {', '.join(missing)}, not installed: pip install 'calibrant[onnx]'.")
 
 
 def write_onnx(model: Any, path: Path, rows: Sequence[Sequence[int]], padding: int) -> float:

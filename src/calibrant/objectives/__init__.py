@@ -30,4 +30,4 @@ __all__ = [
 
 def objectives() -> Mapping[str, type[Objective]]:
     """Every objective by name."""
-    return discover("calibrant.objectives", Objective)
+    return discover("calibrant.objectives", Objective, plugins="calibrant.objectives")

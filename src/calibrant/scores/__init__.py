@@ -35,4 +35,4 @@ __all__ = [
 
 def scores() -> Mapping[str, type[Score]]:
     """Every score by name."""
-    return discover("calibrant.scores", Score)
+    return discover("calibrant.scores", Score, plugins="calibrant.scores")

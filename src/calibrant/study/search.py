@@ -227,8 +227,7 @@ def import_optuna() -> Any:
         import optuna.storages.journal
     except ImportError as error:
         raise UserError(
-            "The part `search` needs Optuna, which is not installed: "
-            "pip install -c constraints.txt -e '.[study]'."
+            "The part `search` needs Optuna, which is not installed: pip install 'calibrant[study]'."
         ) from error
     return optuna
 

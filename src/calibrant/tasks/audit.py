@@ -13,10 +13,12 @@ from calibrant.calibrators import Calibrator, calibrated, new_calibrator
 from calibrant.classifier import Classifier
 from calibrant.data.files import read_file
 from calibrant.data.labels import match_labels
+from calibrant.data.probabilities import class_names, read_probabilities
 from calibrant.data.splits import warn_of_overlap
 from calibrant.decide.advice import Advice, Candidate, advise, candidates, choose, in_words
 from calibrant.errors import UserError
 from calibrant.methods import TEMPERATURE_THEN_FAMILIARITY
+from calibrant.metrics.base import check_probabilities
 from calibrant.metrics.measure import measure
 from calibrant.metrics.miscalibration import Miscalibration, miscalibration
 from calibrant.models.pretrained import load_trained, longest_text
@@ -25,17 +27,18 @@ from calibrant.pages.entry import Entry
 from calibrant.runs.card import FOLDED, FRONT, code, figures_in_words, use_in_words
 from calibrant.runs.record import FILE as RECORD
 from calibrant.tasks.export import check_plain, check_target, write_plain
-from calibrant.types import Outputs, Prediction, Progress, Texts
+from calibrant.types import Needs, Outputs, Prediction, Progress, Texts
 
 SAME = 1e-4  # probabilities that differ by rounding only
 FEWEST_DEV_TEXTS = 20
+LEAST = 1e-12  # what a probability of 0 counts as: it has no logarithm
 
 
 @dataclass(frozen=True)
 class Question:
     """What is to be audited: the arguments of ``audit``, as a user types them."""
 
-    model: str
+    model: str | None
     test: str
     ood: str | None = None
     dev: str | None = None
@@ -44,6 +47,9 @@ class Question:
     label_column: str = "label"
     max_length: int | None = None
     export: str | None = None
+    probabilities: str | None = None
+    dev_probabilities: str | None = None
+    ood_probabilities: str | None = None
 
     def command(self, verb: str, **changes: str | None) -> str:
         """A command line with the options that were given, and changes to them; None leaves one out."""
@@ -75,7 +81,7 @@ class Remedy:
 class Audit:
     """What was found."""
 
-    max_length: int
+    max_length: int | None  # None where no model was asked
     texts: dict[str, Any]  # where test, ood and dev come from
     as_it_is: Entry
     miscalibration: Miscalibration
@@ -106,6 +112,9 @@ class Audit:
             "miscalibration": asdict(self.miscalibration) | {"direction": self.miscalibration.direction},
             "calibrators": self.table(),
             "calibrator": None if remedy is None else remedy.chosen.name,
+            "calibrator_state": None
+            if remedy is None or remedy.chosen.calibrator is None
+            else remedy.chosen.calibrator.state(),
             "metrics_calibrated": None if remedy is None else remedy.entry.metrics,
             "metrics_familiarity": None
             if remedy is None or remedy.familiar is None
@@ -114,6 +123,16 @@ class Audit:
             "exported": self.exported,
             "next": self.next_command,
         }
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a classifier says of all texts, and what they are."""
+
+    outputs: dict[str, Outputs]  # of test, and of ood, dev and train where they are given
+    labels: dict[str, NDArray[np.integer]]  # (n,) of each but ood
+    label_names: tuple[str, ...]
+    subject: Classifier | None = None  # None where only its probabilities are known
 
 
 @dataclass(frozen=True)
@@ -133,7 +152,7 @@ class Evidence:
 
 
 def audit(
-    model: str,
+    model: str | None = None,
     *,
     test: str,
     ood: str | None = None,
@@ -143,14 +162,17 @@ def audit(
     label_column: str = "label",
     max_length: int | None = None,
     export: str | None = None,
+    probabilities: str | None = None,
+    dev_probabilities: str | None = None,
+    ood_probabilities: str | None = None,
     progress: Progress | None = None,
 ) -> Audit:
-    """Measure a model on test and on unfamiliar text; with dev texts, fit calibrators and give advice.
+    """Measure a classifier on test and on unfamiliar text; with dev texts, fit calibrators and give advice.
 
     The calibrator is chosen by dev alone, so that what is measured on test does not flatter it.
 
     Args:
-        model: a directory or a hub id.
+        model: a directory or a hub id; or give ``probabilities``.
         test: a labelled file.
         ood: a file of unfamiliar texts.
         dev: another labelled file.
@@ -159,39 +181,93 @@ def audit(
         text_column, label_column: of the files.
         max_length: in tokens; what the model can take where it is not given.
         export: where to write the model with its calibrator folded in.
+        probabilities, dev_probabilities, ood_probabilities: what any other classifier says of these files, a
+            row (K,) for each text: ``.npy``, or ``.csv`` with a header of class names.
         progress: told of each batch.
     """
-    question = Question(model, test, ood, dev, train, text_column, label_column, max_length, export)
+    question = Question(
+        *(model, test, ood, dev, train, text_column, label_column, max_length, export),
+        *(probabilities, dev_probabilities, ood_probabilities),
+    )
+    _check(question)
     texts = _read(question)
     provenance = {part: asdict(these.provenance()) for part, these in texts.items()}
-    subject = _subject(model, max_length)
-    if export is not None:
+    familiarity = new_calibrator(TEMPERATURE_THEN_FAMILIARITY)
+    if model is not None:
+        heard = _asked(model, question, texts, familiarity.needs, progress)
+    else:
+        heard = _given(question, texts)
+    said, labels, names, subject = heard.outputs, heard.labels, heard.label_names, heard.subject
+
+    evidence = Evidence(said["test"], labels["test"], said.get("ood"), names)
+    as_it_is = evidence.entry(model or probabilities or "", None)
+    found = miscalibration(as_it_is.test)
+    words = in_words(as_it_is.metrics, found, len(names))
+    remedy = None
+    if "dev" in texts:
+        fitted = candidates(said["dev"], labels["dev"], progress)
+        familiar = None if said["dev"].features is None else _familiar(familiarity, said, labels)
+        remedy = _remedy(as_it_is, found, evidence, fitted, familiar)
+    next_command = _next(question, remedy, subject)  # asked before folding, which changes the model
+    exported = None
+    if (
+        remedy is not None
+        and subject is not None
+        and export is not None
+        and remedy.chosen.calibrator is not None
+    ):
+        exported = _export(export, subject, remedy, provenance, progress)
+    length = None if subject is None else subject.max_length
+    return Audit(length, provenance, as_it_is, found, words, remedy, exported, next_command)
+
+
+def _asked(
+    model: str, question: Question, texts: dict[str, Texts], needs: Needs, progress: Progress | None
+) -> Heard:
+    """The model itself; for what familiarity needs only where that can be fitted."""
+    subject = _subject(model, question.max_length)
+    if question.export is not None:
         check_plain(subject.models[0])
     labelled = [part for part in texts if part != "ood"]
     ids = match_labels([texts[part] for part in labelled], subject.label_names)
-    labels = dict(zip(labelled, ids, strict=True))
-    familiarity = new_calibrator(TEMPERATURE_THEN_FAMILIARITY)
-    asked = "dev" in texts and can_be_split(subject.models[0])
-    needs = familiarity.needs if asked else frozenset()
+    if "dev" not in texts or not can_be_split(subject.models[0]):
+        needs = frozenset()
     said = {
         part: subject.outputs(these.texts, needs, progress=progress, label=part)
         for part, these in texts.items()
     }
+    return Heard(said, dict(zip(labelled, ids, strict=True)), subject.label_names, subject)
 
-    evidence = Evidence(said["test"], labels["test"], said.get("ood"), subject.label_names)
-    as_it_is = evidence.entry(model, None)
-    found = miscalibration(as_it_is.test)
-    words = in_words(as_it_is.metrics, found, len(subject.label_names))
-    remedy = None
-    if "dev" in texts:
-        fitted = candidates(said["dev"], labels["dev"], progress)
-        familiar = _familiar(familiarity, said, labels) if asked else None
-        remedy = _remedy(as_it_is, found, evidence, fitted, familiar)
-    next_command = _next(question, remedy, subject)  # asked before folding, which changes the model
-    exported = None
-    if remedy is not None and export is not None and remedy.chosen.calibrator is not None:
-        exported = _export(export, subject, remedy, provenance, progress)
-    return Audit(subject.max_length, provenance, as_it_is, found, words, remedy, exported, next_command)
+
+def _given(question: Question, texts: dict[str, Texts]) -> Heard:
+    """What somebody else's classifier has said: log p stands for its logits."""
+    paths = {
+        "test": question.probabilities,
+        "ood": question.ood_probabilities,
+        "dev": question.dev_probabilities,
+    }
+    files = {part: read_probabilities(path) for part, path in paths.items() if path is not None}
+    for part, file in files.items():
+        if len(file.values) != len(texts[part]):
+            raise UserError(
+                f"{file.path} has {len(file.values)} rows for the {len(texts[part])} texts of --{part}; give "
+                "a row for each, in the same order."
+            )
+        try:
+            check_probabilities(file.values)
+        except UserError as error:
+            raise UserError(f"{file.path}: {error}") from error
+    labelled = {part: these for part, these in texts.items() if part != "ood"}
+    names = class_names(list(files.values()), labelled.values())
+    class_of = {name: i for i, name in enumerate(names)}
+    said = {
+        part: Outputs(np.log(np.clip(file.values.astype(np.float64), LEAST, 1.0)))
+        for part, file in files.items()
+    }
+    labels = {
+        part: np.array([class_of[label] for label in these.labels or ()]) for part, these in labelled.items()
+    }
+    return Heard(said, labels, names)
 
 
 def _subject(name: str, max_length: int | None) -> Classifier:
@@ -209,9 +285,28 @@ def _subject(name: str, max_length: int | None) -> Classifier:
     return subject
 
 
-def _read(question: Question) -> dict[str, Texts]:
-    """Test, and ood and dev where they are given; refuse first what would fail after all the work."""
-    if (Path(question.model) / RECORD).exists():
+def _check(question: Question) -> None:
+    """Refuse options that do not go together."""
+    given = question.probabilities
+    if (question.model is None) == (given is None):
+        raise UserError(
+            "Give either --model, or --probabilities of another classifier for the texts of --test."
+        )
+    if given is not None:
+        for option in ("train", "max_length", "export"):
+            if getattr(question, option) is not None:
+                raise UserError(
+                    f"--{option.replace('_', '-')} asks for the model itself, and --probabilities are all "
+                    "that is known of it; leave it out, or give --model."
+                )
+    for part in ("dev", "ood"):
+        file, said = getattr(question, part), getattr(question, f"{part}_probabilities")
+        if said is not None and (file is None or given is None):
+            missing = "--probabilities" if given is None else f"--{part}"
+            raise UserError(f"--{part}-probabilities goes with {missing}; name a file.")
+        if given is not None and file is not None and said is None:
+            raise UserError(f"--{part} has no --{part}-probabilities: what the classifier says of its texts.")
+    if question.model is not None and (Path(question.model) / RECORD).exists():
         raise UserError(
             f"{question.model} is a run of calibrant's; measure it with `calibrant evaluate`, or audit its "
             f"plain model, {question.model}/model."
@@ -224,6 +319,10 @@ def _read(question: Question) -> dict[str, Texts]:
                 "--export writes the model with a calibrator, which is fitted on --dev; name one."
             )
         check_target(question.export, onnx=False)
+
+
+def _read(question: Question) -> dict[str, Texts]:
+    """Test, and ood and dev where they are given; refuse first what would fail after all the work."""
     columns = question.text_column, question.label_column
     texts = {"test": read_file(question.test, *columns, labelled=True)}
     if question.ood is not None:
@@ -282,18 +381,20 @@ def _remedy(
     return Remedy(fitted, on_test, chosen, after, familiar, advice)
 
 
-def _next(question: Question, remedy: Remedy | None, subject: Classifier) -> str:
+def _next(question: Question, remedy: Remedy | None, subject: Classifier | None) -> str:
     """What to type now."""
-    name = Path(question.model).name
+    name = Path(question.model).name if question.model else Path(question.probabilities or "").stem
     if remedy is None:
-        return question.command("audit", dev="dev.csv")
+        more = {} if subject is not None else {"dev_probabilities": "dev.npy"}
+        return question.command("audit", dev="dev.csv", **more)
     if remedy.advice.action == "retrain":
         # A model that training cannot take apart, such as a decoder, gives way to the default encoder.
-        model = question.model if can_be_split(subject.models[0]) else None
-        gone = dict.fromkeys(("test", "ood", "export"))
+        model = question.model if subject is not None and can_be_split(subject.models[0]) else None
+        said = ("probabilities", "dev_probabilities", "ood_probabilities")
+        gone = dict.fromkeys(("test", "ood", "export", *said))
         train = question.train or "train.csv"
         return question.command("train", **gone, train=train, model=model, out=f"runs/{name}")
-    if remedy.advice.action == "calibrate":
+    if remedy.advice.action == "calibrate" and subject is not None:
         if question.export is None:
             return question.command("audit", export=f"{name}-calibrated")
         return question.command("audit", model=question.export, export=None)  # the same questions to it

@@ -37,8 +37,7 @@ class Ray(Executor):
             import ray
         except ImportError as error:
             raise UserError(
-                "--executor ray needs Ray, which is not installed: "
-                "pip install -c constraints.txt -e '.[ray]'."
+                "--executor ray needs Ray, which is not installed: pip install 'calibrant[ray]'."
             ) from error
         threads = self.own_threads() if self.threads is None else self.threads
         try:

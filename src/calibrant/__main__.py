@@ -1,0 +1,5 @@
+"""``python -m calibrant``: the command line where its script is not on the path."""
+
+from calibrant.cli import main
+
+main()
