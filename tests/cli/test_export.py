@@ -141,10 +141,7 @@ def test_a_missing_extra_is_told_before_the_work(command, tmp_path, monkeypatch)
     monkeypatch.setattr(onnx, "find_spec", lambda name: None if name == "onnxscript" else object())
     code, _, err = command("export", tmp_path / "no-run-is-looked-for", tmp_path / "plain", "--onnx")
     assert code == 2
-    assert (
-        err
-        == "calibrant: --onnx needs onnxscript, not installed: pip install 'calibrant[onnx]'.\n"
-    )
+    assert err == "calibrant: --onnx needs onnxscript, not installed: pip install 'calibrant[onnx]'.\n"
     with pytest.raises(UserError):
         onnx.check_onnx_installed()
 

@@ -78,9 +78,7 @@ def test_without_ray(command, tmp_path, monkeypatch):
         )
     )
     assert code == 2
-    assert (
-        "--executor ray needs Ray, which is not installed: pip install 'calibrant[ray]'." in err
-    )
+    assert "--executor ray needs Ray, which is not installed: pip install 'calibrant[ray]'." in err
 
 
 @pytest.mark.slow

@@ -324,8 +324,7 @@ def test_without_optuna(tmp_path, monkeypatch):
     with pytest.raises(UserError) as refused:
         run_study(tmp_path / "study", asking("search"))
     assert str(refused.value) == (
-        "The part `search` needs Optuna, which is not installed: "
-        "pip install 'calibrant[study]'."
+        "The part `search` needs Optuna, which is not installed: pip install 'calibrant[study]'."
     )
     assert not (tmp_path / "study" / "runs").exists()
 
