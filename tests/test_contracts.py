@@ -90,6 +90,7 @@ def test_loss_and_gradients_are_finite_and_reach_every_weight(objective, model, 
             assert weight.grad.any(), name
     assert all(module.training for module in model.modules())
     assert "ce" in loss.terms
+    assert set(loss.terms) <= set(objective.terms)  # each is explained where it is printed
     assert not any(term.requires_grad for term in loss.terms.values())
 
 

@@ -137,7 +137,7 @@ def _train(
     from calibrant.models import fast
     from calibrant.models.pretrained import TEXTCNN, load_classifier
     from calibrant.models.probe import start_head
-    from calibrant.training import CRITERIA, CalibratedTrainer, Sealing, StopByItself, Watch
+    from calibrant.training import CRITERIA, CalibratedTrainer, EpochLines, Sealing, StopByItself, Watch
 
     if config.bf16 and not has_bf16():
         raise UserError("--bf16 needs a GPU that has it, and there is none here; leave it out.")
@@ -160,6 +160,7 @@ def _train(
         return EncodedTexts(rows, [class_of[label] for label in part.labels or ()])
 
     watch, criterion = Watch(progress, label), CRITERIA[method.keep]
+    lines = EpochLines(label, recipe.objective.terms)
     train_set, dev_set = encoded(splits.train), encoded(splits.dev)
     if method.start == "probe" and config.model != TEXTCNN:  # that one has learnt nothing before
         fast.apply(model.to(device()).eval())
@@ -167,7 +168,9 @@ def _train(
         fast.remove(model)
     start = {name: value.clone() for name, value in model.state_dict().items()}
     if method.frozen:
-        return run.keep(model, tokenizer, _measured_on_dev(model, tokenizer, dev_set, watch, criterion))
+        measured = _measured_on_dev(model, tokenizer, dev_set, watch)
+        lines.line(measured.history[0], {})
+        return run.keep(model, tokenizer, measured)
     rate = config.learning_rate
     if rate is None:
         rate = method.rate(getattr(model.config, "hidden_size", None))
@@ -203,22 +206,22 @@ def _train(
         data_collator=Collate(tokenizer.pad_token_id),
         processing_class=tokenizer,
         objective=recipe.objective,
-        callbacks=[watch, stop, Sealing(checkpoints.seal)],
+        callbacks=[watch, lines, stop, Sealing(checkpoints.seal)],
     )
     trainer.remove_callback(PrinterCallback)
     if last is not None:
         logger.info("Resuming %s from %s", run.path, last.name)
     with remembering(NO_MEMORY), writing(run.checkpoints, SAFE):
         trainer.train(resume_from_checkpoint=None if last is None else str(last))
-    measured = f"eval_{criterion}"
-    history = [entry for entry in trainer.state.log_history if measured in entry or "loss" in entry]
+    chosen_by = f"eval_{criterion}"
+    history = [entry for entry in trainer.state.log_history if chosen_by in entry or "loss" in entry]
     if not all(math.isfinite(value) for entry in history for value in entry.values()):
         shutil.rmtree(run.checkpoints)  # to resume from them would end the same way
         raise Diverged(
             f"Training diverged: with --learning-rate {rate:g} the loss is no longer a "
             "number; take a lower one."
         )
-    best = max((e for e in history if measured in e), key=lambda entry: entry[measured])
+    best = max((e for e in history if chosen_by in e), key=lambda entry: entry[chosen_by])
     if best["epoch"] == 0:
         model.load_state_dict(start)
     return run.keep(
@@ -234,9 +237,7 @@ def _train(
     )
 
 
-def _measured_on_dev(
-    model: Any, tokenizer: Any, dev: "EncodedTexts", watch: "Watch", criterion: str
-) -> TrainingRecord:
+def _measured_on_dev(model: Any, tokenizer: Any, dev: "EncodedTexts", watch: "Watch") -> TrainingRecord:
     """Of a model that is not trained further."""
     from transformers import EvalPrediction
 
