@@ -158,7 +158,9 @@ bad.jsonl, line 2: not JSON (Expecting value); each line is one object.
 $ train --train bad.parquet
 bad.parquet: not a Parquet file ( …
 $ train --train rows.xlsx
-rows.xlsx: unknown kind of file '.xlsx'; use one of .parquet, .csv, .tsv, .jsonl.
+rows.xlsx: not an Excel file (File is not a zip file).
+$ train --train https://example.org/a.csv
+https://example.org/a.csv is a URL, and only files are read; download it, and name the file.
 $ train --train folder
 folder: a folder, but not one written by `Dataset.save_to_disk`.
 $ train --train splits
