@@ -114,7 +114,8 @@ def _delimiter(header: str, usual: str) -> str:
     def columns(sign: str) -> int:
         return len(next(csv.reader([header], delimiter=sign), ()))
 
-    return max([usual, *",;\t|"], key=columns)
+    best: str = max([usual, *",;\t|"], key=columns)
+    return best
 
 
 def _json_lines(path: Path) -> Table:
