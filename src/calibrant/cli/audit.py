@@ -5,21 +5,29 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli.options import Json, Page
+from calibrant.cli.options import Json, Page, there
 from calibrant.cli.printing import say, say_json
 
 
 def audit(
     model: Annotated[str, typer.Option(help="A trained classifier: a directory or an id of the hub.")],
-    test: Annotated[str, typer.Option(help="Labelled file with text that its training has not seen.")],
-    ood: Annotated[str | None, typer.Option(help="File with unfamiliar text; labels are not needed.")] = None,
+    test: Annotated[
+        str, typer.Option(callback=there, help="Labelled file with text that its training has not seen.")
+    ],
+    ood: Annotated[
+        str | None, typer.Option(callback=there, help="File with unfamiliar text; labels are not needed.")
+    ] = None,
     dev: Annotated[
-        str | None, typer.Option(help="Another labelled file: calibrators are fitted, and advice is given.")
+        str | None,
+        typer.Option(
+            callback=there, help="Another labelled file: calibrators are fitted, and advice is given."
+        ),
     ] = None,
     train: Annotated[
         str | None,
         typer.Option(
-            help="Labelled texts it was trained on: familiarity is a distance from these [half of --dev]."
+            callback=there,
+            help="Labelled texts it was trained on: familiarity is a distance from these [half of --dev].",
         ),
     ] = None,
     text_column: Annotated[str, typer.Option(help="Column that holds the text.")] = "text",

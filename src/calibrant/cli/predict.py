@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli.options import RunFolder, TextColumn
+from calibrant.cli.options import RunFolder, TextColumn, there
 from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError
 
@@ -14,7 +14,10 @@ from calibrant.errors import UserError
 def predict(
     run: RunFolder,
     file: Annotated[
-        str | None, typer.Argument(help="A file as for training, or - for one text a line on standard input.")
+        str | None,
+        typer.Argument(
+            callback=there, help="A file as for training, or - for one text a line on standard input."
+        ),
     ] = None,
     text: Annotated[list[str] | None, typer.Option(help="A text to classify; repeat for more.")] = None,
     text_column: TextColumn = None,
@@ -50,7 +53,9 @@ def predict(
     dev: Annotated[
         str | None,
         typer.Option(
-            help="Labelled file to fit the sets on from now on, columns as in training [the run's dev texts]."
+            callback=there,
+            help="Labelled file to fit the sets on from now on, columns as in training "
+            "[the run's dev texts].",
         ),
     ] = None,
 ) -> None:

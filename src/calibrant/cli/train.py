@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from calibrant.cli.options import there
 from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError, visible
 from calibrant.methods import AXES, DEFAULT, METHODS
@@ -12,8 +13,12 @@ from calibrant.methods import AXES, DEFAULT, METHODS
 
 def train(
     out: Annotated[Path, typer.Option(help="The run directory to make.")],
-    train: Annotated[str | None, typer.Option(help="Training file: .csv, .tsv, .jsonl, .parquet.")] = None,
-    dev: Annotated[str | None, typer.Option(help="Dev file; without one, 20 % of train is cut off.")] = None,
+    train: Annotated[
+        str | None, typer.Option(callback=there, help="Training file: .csv, .tsv, .jsonl, .parquet.")
+    ] = None,
+    dev: Annotated[
+        str | None, typer.Option(callback=there, help="Dev file; without one, 20 % of train is cut off.")
+    ] = None,
     text_column: Annotated[str | None, typer.Option(help="Column that holds the text [text].")] = None,
     label_column: Annotated[str | None, typer.Option(help="Column that holds the label [label].")] = None,
     dataset: Annotated[

@@ -20,32 +20,39 @@ Row = tuple[int, dict[str, Any]]  # the line (or row) number, for messages, and 
 Table = tuple[list[str], list[Row]]  # the names of the columns, and the rows
 
 
-def read_table(path: Path | str) -> Table:
-    """All columns and rows. A ``.csv``, ``.tsv`` or ``.jsonl`` file may be gzipped (``.csv.gz``)."""
+def check_path(path: Path | str) -> None:
+    """Refuse what cannot be a file with texts, by its name and by whether it is there."""
     if re.match(r"[a-z][a-z0-9+.-]*://", str(path), re.IGNORECASE):
         raise UserError(f"{path} is a URL, and only files are read; download it, and name the file.")
     path = Path(path)
     if not path.exists():
         raise UserError(f"No file {str(path)!r}; check the path.")
-    if path.is_dir():
-        columns, rows = _saved_dataset(path)
-    else:
-        name = path.name.lower()
-        kind = Path(name.removesuffix(".gz")).suffix
-        if kind not in _READERS or (name.endswith(".gz") and kind not in _LINES):
-            raise UserError(
-                f"{path}: unknown kind of file {path.suffix!r}; use one of {', '.join(SUFFIXES)}, .xlsx, or "
-                ".gz of what has lines."
-            )
-        try:
-            columns, rows = _READERS[kind](path)
-        except UnicodeDecodeError:
-            with _opened(path) as file:
-                list(decoded(file, str(path)))  # once more, for the line
-            raise
-        except (OSError, EOFError, zlib.error) as error:
-            why = getattr(error, "strerror", None) or error
-            raise UserError(f"{path} cannot be read ({why}).") from error
+    zipped = path.suffix.lower() == ".gz"
+    if not path.is_dir() and (_kind(path) not in _READERS or (zipped and _kind(path) not in _LINES)):
+        raise UserError(
+            f"{path}: unknown kind of file {path.suffix!r}; use one of {', '.join(SUFFIXES)}, .xlsx, or "
+            ".gz of what has lines."
+        )
+
+
+def _kind(path: Path) -> str:
+    """How its name ends, but for .gz."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def read_table(path: Path | str) -> Table:
+    """All columns and rows. A ``.csv``, ``.tsv`` or ``.jsonl`` file may be gzipped (``.csv.gz``)."""
+    check_path(path)
+    path = Path(path)
+    try:
+        columns, rows = _saved_dataset(path) if path.is_dir() else _READERS[_kind(path)](path)
+    except UnicodeDecodeError:
+        with _opened(path) as file:
+            list(decoded(file, str(path)))  # once more, for the line
+        raise
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UserError(f"{path} cannot be read ({why}).") from error
     if not columns:
         raise UserError(f"{path}: the file is empty; it needs rows with a text each.")
     return columns, rows
