@@ -424,3 +424,42 @@ def test_a_few_dev_texts_are_told_in_one_line(command, plain_tickets, csv_file, 
     assert sentence in " ".join(err.split())
     assert "calibrator: temperature (temperature " in out
     assert record_of(here)["calibrator"]["name"] == "temperature"
+
+
+# what is said of the file and of the model
+
+
+@pytest.mark.filterwarnings("default")
+def test_what_is_told_of_a_file_that_was_not_cleaned(command, plain_tickets, csv_file):
+    texts = [(text, label.title() if i % 2 else label) for i, (text, label) in enumerate(corpus(200))]
+    csv_file("tickets.csv", [*texts, *((text, "nan") for text, _ in corpus(20, seed=5))], ("body", "queue"))
+    code, _, err = command(*plain_tickets, "--max-length", 4, "--quick", "--out", "run")
+    assert code == 0
+    told = " ".join(err.split())
+    assert "file tickets.csv: 6 labels differ only in case or blanks, as 'Account' and 'account'." in told
+    assert "file tickets.csv: 20 texts have the label 'nan', which is trained as a class." in told
+    length = re.search(
+        r"\d+% of the training texts are longer than 4 tokens, .* --max-length (\d+) would", told
+    )
+    _, _, err = command(*plain_tickets, "--max-length", length[1], "--quick", "--out", "longer")
+    assert "tokens" not in err
+
+
+def test_a_model_no_better_than_the_largest_class(command, plain_tickets, csv_file):
+    texts = [text for text, _ in corpus(200)]
+    csv_file("tickets.csv", [(text, "ab"[i % 3 == 0]) for i, text in enumerate(texts)], ("body", "queue"))
+    options = ("--method", "bert", "--learning-rate", 1e-9, "--epochs", 1, "--out", "run")
+    code, _, err = command(*plain_tickets, *options)
+    assert code == 0
+    assert "no better than always answering with the largest class, which is right in 6" in " ".join(
+        err.split()
+    )
+
+
+def test_an_id_column_as_labels(command, plain_tickets, csv_file):
+    csv_file("tickets.csv", [(text, f"T{i}") for i, (text, _) in enumerate(corpus(60))], ("body", "queue"))
+    one_sentence(
+        command(*plain_tickets, "--out", "run"),
+        "file tickets.csv: as many classes as texts (60) in column 'queue'. Is it an id column? Name the one "
+        "with the classes with --label-column.",
+    )

@@ -3,6 +3,7 @@
 import logging
 import math
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from calibrant._system.failures import remembering, writing
 from calibrant.calibrators import Calibrator, calibrated
 from calibrant.classifier import of_run
 from calibrant.config import RunConfig
+from calibrant.data.doubts import doubt
 from calibrant.errors import Diverged, UserError
 from calibrant.inference.single import SinglePass
 from calibrant.methods import AXES, NO_CALIBRATOR, named
@@ -46,8 +48,28 @@ def train(config: RunConfig, *, out: Path | str, progress: Progress = silent) ->
     A finished run of the same settings and data is returned as it is; an interrupted one resumes
     from its last checkpoint.
     """
-    recipe = read_recipe(config)
-    return _fit(config, recipe, load_splits(config), Path(out), progress, f"train {recipe.method.name}")
+    recipe, splits = read_recipe(config), load_splits(config)
+    if config.dataset is None:
+        doubt(_whole_file(config, splits), config.text_column, config.label_column)
+    run = _fit(config, recipe, splits, Path(out), progress, f"train {recipe.method.name}")
+    largest = Counter(splits.dev.labels or ()).most_common(1)[0][1] / len(splits.dev)
+    if run.training.dev_accuracy <= largest:
+        logger.warning(
+            "It is no better than always answering with the largest class, which is right in %.0f %% of the "
+            "dev texts. Check that the labels belong to the texts.",
+            100 * largest,
+        )
+    return run
+
+
+def _whole_file(config: RunConfig, splits: Splits) -> Texts:
+    """The user's training texts, those included that were cut off for dev."""
+    train, dev = splits.train, splits.dev
+    if config.dev is not None:
+        return train
+    return replace(
+        train, texts=[*train.texts, *dev.texts], labels=[*(train.labels or ()), *(dev.labels or ())]
+    )
 
 
 def _fit(config: RunConfig, recipe: Recipe, splits: Splits, out: Path, progress: Progress, label: str) -> Run:
@@ -133,7 +155,7 @@ def _train(
 ) -> Run:
     from transformers import PrinterCallback, TrainingArguments, set_seed
 
-    from calibrant.data.encode import Collate, EncodedTexts, encode
+    from calibrant.data.encode import Collate, EncodedTexts, cut_in_words, encode
     from calibrant.models import fast
     from calibrant.models.pretrained import TEXTCNN, load_classifier
     from calibrant.models.probe import start_head
@@ -162,6 +184,8 @@ def _train(
     watch, criterion = Watch(progress, label), CRITERIA[method.keep]
     lines = EpochLines(label, recipe.objective.terms)
     train_set, dev_set = encoded(splits.train), encoded(splits.dev)
+    if told := cut_in_words(tokenizer, splits.train.texts, config.max_length):
+        logger.info(told)
     if method.start == "probe" and config.model != TEXTCNN:  # that one has learnt nothing before
         fast.apply(model.to(device()).eval())
         start_head(model, train_set.rows, np.asarray(train_set.labels), tokenizer.pad_token_id, progress)
