@@ -26,8 +26,8 @@ def check_classes(train: Texts, label_column: str) -> None:
     if len(classes) > FEW and all(map(_number, classes)) and not all(map(_whole, classes)):
         raise UserError(
             f"{train.source}: the labels in column {label_column!r} are {len(classes)} different numbers "
-            f"with a fraction, as {min(filter(_fraction, classes))}. A classifier needs classes; name another "
-            "--label-column, or write a word for each range."
+            f"with a fraction, as {min(filter(_fraction, classes))}. A classifier needs classes; name "
+            "another --label-column, or write a word for each range."
         )
 
 

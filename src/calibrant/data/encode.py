@@ -21,7 +21,9 @@ CHARACTERS = 16
 def check_texts(texts: Sequence[str]) -> None:
     """Refuse what cannot be classified: no text at all, or one that no tokenizer takes."""
     for number, text in enumerate(texts, start=1):
-        if not isinstance(text, str) or is_empty(text):
+        if not isinstance(text, str):
+            raise UserError(f"Text {number} of {len(texts)} is not a string, but {type(text).__name__}.")
+        if is_empty(text):
             raise UserError(f"Text {number} of {len(texts)} is empty; there is nothing to classify.")
     check_characters(texts)
 
