@@ -56,26 +56,26 @@ METHODS: dict[str, Method] = {
             learning_rate=2e-4,
             width=384,
             **_PROBE,
-            about="The default: honest on familiar text, unsure on unfamiliar text.",
+            about="The default: calibrated, and unsure on unfamiliar text.",
         ),
         Method(
             "linear-probe",
             frozen=True,
             **_PROBE,
-            about="The same without fine-tuning: seconds, a little less accurate.",
+            about="The same without fine-tuning: seconds, not minutes.",
         ),
         Method("bert", cost=1.0, about="Plain fine-tuning; its confidence is often too high."),
         Method(
             "temperature-scaling",
             calibrator="temperature",
             cost=1.0,
-            about="Plain fine-tuning, then one number that corrects confidence.",
+            about="Plain, then one number that corrects confidence.",
         ),
         Method(
             "mc-dropout",
             inference="mc-dropout",
             cost=1.0,
-            about="Plain fine-tuning; an answer is the mean of 10 random passes.",
+            about="Plain; an answer is the mean of 10 random passes.",
         ),
         Method(
             "label-smoothing",
@@ -89,19 +89,19 @@ METHODS: dict[str, Method] = {
             cost=1.0,
             about="Trains with a penalty on confident answers.",
         ),
-        Method("vat", "vat", cost=2.9, about="Trains for the same answer when a text changes a little."),
+        Method("vat", "vat", cost=2.9, about="Trains for one answer when a text changes a little."),
         Method("mixup", "mixup", cost=1.0, about="Trains on mixtures of two texts."),
         Method(
             "manifold-mixup",
             "manifold-mixup",
             cost=1.2,
-            about="Trains on mixtures of what the encoder makes of two texts.",
+            about="Trains on mixtures of the features of two texts.",
         ),
         Method(
             "manifold-smoothing",
             "manifold-smoothing",
             cost=3.3,
-            about="The paper's method: smooth between texts, unsure beside them.",
+            about="The paper's: smooth between texts, unsure beside them.",
         ),
         Method(
             "deep-ensemble",
@@ -113,7 +113,7 @@ METHODS: dict[str, Method] = {
             "mmce",
             "mmce",
             cost=1.0,
-            about="Trains with a penalty on the gap between confidence and accuracy.",
+            about="Trains to close the gap of confidence and accuracy.",
         ),
     )
 }

@@ -105,6 +105,7 @@ def test_methods_are_described_in_a_line_of_80_columns(command, monkeypatch):
         assert [line.split() for line in lines if line.split()[:1] == [name]] == [
             [name, *method.about.split()]
         ]
+    assert max(len(line.rstrip()) for line in lines if line.strip(" ─")) <= 80
     assert "Devlin" not in " ".join(lines)
     monkeypatch.setenv("COLUMNS", "300")
     assert "Devlin" in command("list", "methods", "--verbose")[1]
