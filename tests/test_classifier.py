@@ -177,7 +177,7 @@ def test_a_plain_string_is_refused(classifier, method):
     assert str(refused.value) == "predict takes a list of texts, not one string; write [text]."
 
 
-@pytest.mark.parametrize("bad", ["", " \n", None, 5])
+@pytest.mark.parametrize("bad", ["", " \n"])
 def test_an_empty_text_is_refused_by_its_place(classifier, bad):
     with pytest.raises(UserError, match=r"^Text 2 of 3 is empty; there is nothing to classify\.$"):
         classifier.predict(["one", bad, "three"])
@@ -252,3 +252,7 @@ def test_threads_that_share_a_classifier_do_not_get_each_others_answers(classifi
                     assert (got is None) == (one is None)
                     if one is not None:
                         np.testing.assert_array_equal(got, one)  # to the last bit
+
+
+def test_a_classifier_is_shown_in_one_line(trained):
+    assert repr(load(trained)) == f"Classifier({str(trained)!r}, 3 classes, calibrator=None)"

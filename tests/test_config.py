@@ -204,3 +204,8 @@ def test_a_date_is_a_word(tmp_path):
     path = tmp_path / "settings.yaml"
     path.write_text("train: 2001-99-99\n")
     assert RunConfig.build(**RunConfig.read(path)).train == "2001-99-99"
+
+
+def test_a_misspelt_setting_gets_the_nearest_name_in_python_too():
+    with pytest.raises(ValueError, match="Unknown setting 'epoch'; did you mean 'epochs'"):
+        RunConfig(train="a.csv", epoch=3)

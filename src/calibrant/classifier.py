@@ -88,12 +88,17 @@ class Classifier:
 
     models: Sequence[Any] = field(repr=False)  # the members, in evaluation mode
     tokenizer: Any = field(repr=False)
-    label_names: tuple[str, ...]
+    label_names: tuple[str, ...]  # K, in the order of the columns of ``predict_proba``
     max_length: int
     inference: Inference = field(default_factory=SinglePass)
     calibrator: Calibrator | None = None
     run: store.Run | None = field(default=None, repr=False)
     _not_kept: kept.DevAnswers | None = field(default=None, init=False, repr=False)  # in a read-only run
+
+    def __repr__(self) -> str:
+        run = "" if self.run is None else f"{str(self.run.path)!r}, "
+        calibrator = None if self.calibrator is None else self.calibrator.name
+        return f"Classifier({run}{len(self.label_names)} classes, calibrator={calibrator!r})"
 
     def __post_init__(self) -> None:
         for model in self.models:

@@ -94,6 +94,13 @@ class RunConfig(BaseModel):
     gradient_checkpointing: bool = False
     seed: int = Field(0, ge=0, lt=2**32)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, settings: Any) -> Any:
+        for name in settings if isinstance(settings, dict) else ():
+            pick("setting", str(name), cls.model_fields)
+        return settings
+
     @field_validator("objective", "inference", mode="before")
     @classmethod
     def _a_name_alone(cls, value: Any) -> Any:
@@ -116,10 +123,8 @@ class RunConfig(BaseModel):
             return cls(**settings)
         except ValidationError as error:
             first = error.errors()[0]
-            if first["type"] == "extra_forbidden":
-                pick("setting", str(first["loc"][0]), cls.model_fields)
             option = f"--{'.'.join(map(str, first['loc'])).replace('_', '-')}: " if first["loc"] else ""
-            message = first["msg"].removeprefix("Value error, ")
+            message = first["msg"].removeprefix("Value error, ").removesuffix(".")
             value = repr(first["input"])
             got = f", got {value if len(value) < 200 else value[:200] + '…'}" if first["loc"] else ""
             raise UserError(f"{option}{message[0].upper()}{message[1:]}{got}.") from error

@@ -4,7 +4,7 @@ Rows that share all but inference and calibrator share the trained model. Any ot
 to make.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 NO_CALIBRATOR = "none"
@@ -30,6 +30,7 @@ class Method:
     patience: int = 0  # epochs without a better one after which training stops; 0: never
     learning_rate: float = 1e-4  # where the settings name none
     width: int | None = None  # of the encoder that this rate is for; for others it goes with 1/width
+    about: str = field(default="", compare=False)  # what it does, in a line for somebody who chooses
     cost: float | None = None  # of training, plain = 1, by benchmarks/costs.py; None: not measured
 
     def rate(self, width: int | None) -> float:
@@ -49,24 +50,76 @@ _PROBE: dict[str, Any] = {
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("calibrant", patience=2, learning_rate=2e-4, width=384, **_PROBE),
-        Method("linear-probe", frozen=True, **_PROBE),
-        Method("bert", cost=1.0),
-        Method("temperature-scaling", calibrator="temperature", cost=1.0),
-        Method("mc-dropout", inference="mc-dropout", cost=1.0),
-        Method("label-smoothing", "label-smoothing", cost=1.0),
-        Method("entropy-regularized", "entropy-regularized", cost=1.0),
-        Method("vat", "vat", cost=2.9),
-        Method("mixup", "mixup", cost=1.0),
-        Method("manifold-mixup", "manifold-mixup", cost=1.2),
-        Method("manifold-smoothing", "manifold-smoothing", cost=3.3),
-        Method("deep-ensemble", inference="ensemble", cost=5.0),
-        Method("mmce", "mmce", cost=1.0),
+        Method(
+            "calibrant",
+            patience=2,
+            learning_rate=2e-4,
+            width=384,
+            **_PROBE,
+            about="The default: calibrated, and unsure on unfamiliar text.",
+        ),
+        Method(
+            "linear-probe",
+            frozen=True,
+            **_PROBE,
+            about="The same without fine-tuning: seconds, not minutes.",
+        ),
+        Method("bert", cost=1.0, about="Plain fine-tuning; its confidence is often too high."),
+        Method(
+            "temperature-scaling",
+            calibrator="temperature",
+            cost=1.0,
+            about="Plain, then one number that corrects confidence.",
+        ),
+        Method(
+            "mc-dropout",
+            inference="mc-dropout",
+            cost=1.0,
+            about="Plain; an answer is the mean of 10 random passes.",
+        ),
+        Method(
+            "label-smoothing",
+            "label-smoothing",
+            cost=1.0,
+            about="Trains towards labels that are not quite certain.",
+        ),
+        Method(
+            "entropy-regularized",
+            "entropy-regularized",
+            cost=1.0,
+            about="Trains with a penalty on confident answers.",
+        ),
+        Method("vat", "vat", cost=2.9, about="Trains for one answer when a text changes a little."),
+        Method("mixup", "mixup", cost=1.0, about="Trains on mixtures of two texts."),
+        Method(
+            "manifold-mixup",
+            "manifold-mixup",
+            cost=1.2,
+            about="Trains on mixtures of the features of two texts.",
+        ),
+        Method(
+            "manifold-smoothing",
+            "manifold-smoothing",
+            cost=3.3,
+            about="The paper's: smooth between texts, unsure beside them.",
+        ),
+        Method(
+            "deep-ensemble",
+            inference="ensemble",
+            cost=5.0,
+            about="Plain fine-tuning 5 times; an answer is the mean.",
+        ),
+        Method(
+            "mmce",
+            "mmce",
+            cost=1.0,
+            about="Trains to close the gap of confidence and accuracy.",
+        ),
     )
 }
 DEFAULT = "calibrant"
-_BESIDE = ("name", "learning_rate", "width", "cost")
-AXES = tuple(field.name for field in fields(Method) if field.name not in _BESIDE)
+_BESIDE = ("name", "about", "learning_rate", "width", "cost")
+AXES = tuple(each.name for each in fields(Method) if each.name not in _BESIDE)
 
 
 def named(method: Method) -> Method:
@@ -85,7 +138,7 @@ def named(method: Method) -> Method:
         for axis in AXES
         if axis != "objective"
     ]
-    return replace(method, name=" + ".join([method.objective, *filter(None, beside)]), cost=None)
+    return replace(method, name=" + ".join([method.objective, *filter(None, beside)]), about="", cost=None)
 
 
 def _shown(axis: str, value: Any) -> str:

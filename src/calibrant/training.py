@@ -1,10 +1,11 @@
 """One training loop for every objective, on ``transformers.Trainer``."""
 
+import logging
 import math
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from calibrant.models.split import SplitModel
 from calibrant.objectives import CrossEntropy, Objective
 from calibrant.types import Batch, Progress
 
+logger = logging.getLogger(__name__)
 CRITERIA = {"accuracy": "selection", "refinement": "refinement"}
 """Of ``dev_metrics``, by what a method calls the epoch to be kept."""
 
@@ -314,6 +316,35 @@ class Watch(TrainerCallback, ExportableState):  # type: ignore[misc]
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """After each checkpoint, whoever asked for it."""
         self.saved = time.monotonic()
+
+
+class EpochLines(TrainerCallback):  # type: ignore[misc]
+    """Logs a line after each epoch, as it happens; before the first, what the words in it mean."""
+
+    def __init__(self, label: str, terms: Mapping[str, str]) -> None:
+        self.label, self.terms = label, terms
+        self.means: dict[str, float] = {}  # of the loss terms, which are logged before dev is measured
+        self.explained = False
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float], **kwargs: Any) -> None:
+        """After the texts of an epoch were seen, and once more after dev was measured."""
+        if "loss" in logs:
+            self.means = {name: value for name, value in logs.items() if name in self.terms}
+        elif "eval_accuracy" in logs:
+            self.line(logs, self.means)
+
+    def line(self, logs: Mapping[str, float], means: Mapping[str, float]) -> None:
+        """Of one epoch; none where training has diverged, which is told where it ends."""
+        if not all(map(math.isfinite, (logs["eval_nll"], *means.values()))):
+            return
+        if not self.explained and means:
+            words = {name: self.terms[name] for name in means} | {"nll": "error on dev"}
+            told = "; ".join(f"{name} is the {meaning}" for name, meaning in words.items())
+            logger.info("In the lines below, %s.", told)
+            self.explained = True
+        shown = "".join(f"{name} {value:.4g}, " for name, value in means.items())
+        dev = f"dev accuracy {logs['eval_accuracy']:.1%}, nll {logs['eval_nll']:.3f}"
+        logger.info("%s, epoch %.0f: %s%s", self.label, logs["epoch"], shown, dev)
 
 
 def _clocks() -> dict[str, float]:

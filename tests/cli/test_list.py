@@ -51,7 +51,7 @@ def test_table_has_every_name(command, kind, monkeypatch):
 def test_methods(command):
     rows = {row["name"]: row for row in json.loads(command("list", "methods", "--json")[1])}
     assert next(iter(rows)) == DEFAULT == "calibrant"
-    assert set(rows["bert"]) == {"name", *AXES, "learning_rate", "width", "cost", "citation"}
+    assert set(rows["bert"]) == {"name", *AXES, "about", "learning_rate", "width", "cost", "citation"}
     for name, choices, author in (
         ("calibrant", ("cross-entropy", "single", "temperature+familiarity"), "Guo"),
         ("bert", ("cross-entropy", "single", None), "Devlin"),
@@ -95,3 +95,17 @@ def test_datasets_show_where_they_come_from(command):
 def test_metrics_show_their_direction(command):
     rows = {row["name"]: row for row in json.loads(command("list", "metrics", "--json")[1])}
     assert (rows["accuracy"]["better"], rows["ece"]["better"]) == ("higher", "lower")
+
+
+def test_methods_are_described_in_a_line_of_80_columns(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = command("list", "methods")[1].splitlines()
+    for name, method in METHODS.items():
+        assert method.about
+        assert [line.split() for line in lines if line.split()[:1] == [name]] == [
+            [name, *method.about.split()]
+        ]
+    assert max(len(line.rstrip()) for line in lines if line.strip(" ─")) <= 80
+    assert "Devlin" not in " ".join(lines)
+    monkeypatch.setenv("COLUMNS", "300")
+    assert "Devlin" in command("list", "methods", "--verbose")[1]

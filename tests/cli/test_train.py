@@ -7,7 +7,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from calibrant.cli.train import _advice
 from calibrant.training import CalibratedTrainer
 from support.sentences import cases, one_sentence
 from support.tiny import corpus
@@ -25,15 +24,17 @@ from support.tiny import corpus
 )
 def test_every_term_of_the_loss_is_printed(command, tickets, method, terms):
     options = (*tickets, "--method", method, "--epochs", 2, "--out", "run")
-    code, out, _ = command(*options)
+    code, _, err = command(*options)
     assert code == 0
-    lines = [line for line in out.splitlines() if line.startswith("epoch ")]
+    legend, *lines = re.split(r" (?=train [a-z-]+, epoch )", " ".join(err.split()))
+    for term in terms:
+        assert len(re.findall(rf"\b{term} is the ", legend)) == 1
     logged = json.loads(command(*options, "--json")[1])["history"]
     epochs = [entry for entry in logged if "loss" in entry]
     assert len(lines) == len(epochs) == 2
     for number, (line, entry) in enumerate(zip(lines, epochs, strict=True), start=1):
-        printed, _ = re.fullmatch(rf"epoch {number}: (.*)  (dev accuracy .*)", line).groups()
-        words = printed.split()
+        pattern = rf"train {method}, epoch {number}: (.*), dev accuracy \d.*%, nll \d.*"
+        words = re.fullmatch(pattern, line)[1].replace(",", "").split()
         assert words[::2] == terms
         assert [float(word) for word in words[1::2]] == pytest.approx([entry[t] for t in terms], abs=5e-4)
 
@@ -157,7 +158,9 @@ bad.jsonl, line 2: not JSON (Expecting value); each line is one object.
 $ train --train bad.parquet
 bad.parquet: not a Parquet file ( …
 $ train --train rows.xlsx
-rows.xlsx: unknown kind of file '.xlsx'; use one of .parquet, .csv, .tsv, .jsonl.
+rows.xlsx: not an Excel file (File is not a zip file).
+$ train --train https://example.org/a.csv
+https://example.org/a.csv is a URL, and only files are read; download it, and name the file.
 $ train --train folder
 folder: a folder, but not one written by `Dataset.save_to_disk`.
 $ train --train splits
@@ -284,12 +287,25 @@ def test_training_that_diverges(command, tickets):
     )
 
 
-@pytest.mark.parametrize(
-    ("gap", "advice"), [(-0.3, "train longer"), (0.05, ""), (-0.05, ""), (0.3, "over-confident")]
-)
-def test_advice_where_confidence_and_accuracy_part(gap, advice):
-    assert advice in _advice(gap)
-    assert bool(_advice(gap)) == bool(advice)
+def test_the_lines_of_finished_epochs_survive_an_interruption(command, tickets, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("calibrant.training.StopByItself.on_evaluate", interrupted)
+    code, _, err = command(*tickets, "--out", "run")
+    assert code == 130
+    assert re.search(r"epoch 1: ce .*dev accuracy", " ".join(err.split()))
+
+
+def test_following_the_advice_once_changes_the_situation(command, tickets):
+    options = (*tickets, "--method", "label-smoothing", "--set", "smoothing=0.8", "--out", "run")
+    *_, sentence, advice = command(*options)[1].splitlines()
+    assert sentence.endswith("It is under-confident. A temperature, fitted on dev, mends that.")
+    assert advice == "Next: calibrant calibrate run --calibrator temperature"
+    assert command(*advice.removeprefix("Next: calibrant ").split())[0] == 0
+    *_, sentence, advice = command(*options)[1].splitlines()
+    assert sentence.endswith("Its confidence is calibrated on dev, so there is nothing to do.")
+    assert advice == "Next: calibrant evaluate run --test test.csv"
 
 
 # the recipe, and the same in seconds
@@ -311,11 +327,12 @@ def record_of(here, run="run"):
 
 
 def test_without_any_setting_it_is_the_recipe(command, plain_tickets, here):
-    code, out, _ = command(*plain_tickets, "--out", "run")
+    code, out, err = command(*plain_tickets, "--out", "run")
     assert code == 0
-    epochs = [line for line in told(out) if line.startswith("epoch")]
-    assert epochs == [f"epoch {number}" for number in range(len(epochs))]  # the start is epoch 0
-    assert re.search(r"^epoch 0:  dev accuracy \d", out, re.MULTILINE)
+    epochs = re.findall(r"epoch (\d+):", err)
+    assert epochs == [str(number) for number in range(len(epochs))]  # the start is epoch 0
+    assert re.search(r"^train calibrant, epoch 0: dev accuracy \d", err, re.MULTILINE)
+    assert "calibrated on dev, so there is nothing to do.\nNext: calibrant evaluate run" in out
     assert re.search(
         r"^calibrator: temperature\+familiarity \(temperature \S+, alpha 0.05\), fitted on 40 texts$",
         out,
@@ -346,9 +363,10 @@ def test_quick_trains_nothing(command, plain_tickets, here, model_dir, monkeypat
         raise AssertionError("there is nothing to train")
 
     monkeypatch.setattr(CalibratedTrainer, "train", train)
-    code, out, _ = command(*plain_tickets, *options, "--out", "run")
+    code, out, err = command(*plain_tickets, *options, "--out", "run")
     assert code == 0
-    assert told(out) == ["160 texts, 40 for dev, 3 classes", "epoch 0", "calibrator", "run", "Next"]
+    assert told(out) == ["160 texts, 40 for dev, 3 classes", "calibrator", "run", "Next"]
+    assert err.startswith("train linear-probe, epoch 0: dev accuracy ")
     assert "run: best epoch 0; on dev it says " in out
     before, after = (
         load_file(folder / "model.safetensors") for folder in (model_dir, here / "run" / "model")
@@ -366,7 +384,7 @@ def test_every_axis_can_be_named_alone(command, plain_tickets, here):
     options = ("--start", "random", "--pooling", "mean", "--keep", "accuracy", "--patience", 0)
     code, out, err = command(*plain_tickets, *options, "--calibrator", "none", "--epochs", 1, "--out", "run")
     assert code == 0, err
-    assert told(out) == ["160 texts, 40 for dev, 3 classes", "epoch 1", "run", "Next"]
+    assert told(out) == ["160 texts, 40 for dev, 3 classes", "run", "Next"]
     chosen = {"start": "random", "pooling": "mean", "keep": "accuracy", "patience": 0, "calibrator": None}
     assert record_of(here)["method"] | chosen == record_of(here)["method"]
     assert record_of(here)["method"]["name"] == "cross-entropy + pooling mean"
@@ -406,3 +424,42 @@ def test_a_few_dev_texts_are_told_in_one_line(command, plain_tickets, csv_file, 
     assert sentence in " ".join(err.split())
     assert "calibrator: temperature (temperature " in out
     assert record_of(here)["calibrator"]["name"] == "temperature"
+
+
+# what is said of the file and of the model
+
+
+@pytest.mark.filterwarnings("default")
+def test_what_is_told_of_a_file_that_was_not_cleaned(command, plain_tickets, csv_file):
+    texts = [(text, label.title() if i % 2 else label) for i, (text, label) in enumerate(corpus(200))]
+    csv_file("tickets.csv", [*texts, *((text, "nan") for text, _ in corpus(20, seed=5))], ("body", "queue"))
+    code, _, err = command(*plain_tickets, "--max-length", 4, "--quick", "--out", "run")
+    assert code == 0
+    told = " ".join(err.split())
+    assert "file tickets.csv: 6 labels differ only in case or blanks, as 'Account' and 'account'." in told
+    assert "file tickets.csv: 20 texts have the label 'nan', which is trained as a class." in told
+    length = re.search(
+        r"\d+% of the training texts are longer than 4 tokens, .* --max-length (\d+) would", told
+    )
+    _, _, err = command(*plain_tickets, "--max-length", length[1], "--quick", "--out", "longer")
+    assert "tokens" not in err
+
+
+def test_a_model_no_better_than_the_largest_class(command, plain_tickets, csv_file):
+    texts = [text for text, _ in corpus(200)]
+    csv_file("tickets.csv", [(text, "ab"[i % 3 == 0]) for i, text in enumerate(texts)], ("body", "queue"))
+    options = ("--method", "bert", "--learning-rate", 1e-9, "--epochs", 1, "--out", "run")
+    code, _, err = command(*plain_tickets, *options)
+    assert code == 0
+    assert "no better than always answering with the largest class, which is right in 6" in " ".join(
+        err.split()
+    )
+
+
+def test_an_id_column_as_labels(command, plain_tickets, csv_file):
+    csv_file("tickets.csv", [(text, f"T{i}") for i, (text, _) in enumerate(corpus(60))], ("body", "queue"))
+    one_sentence(
+        command(*plain_tickets, "--out", "run"),
+        "file tickets.csv: as many classes as texts (60) in column 'queue'. Is it an id column? Name the one "
+        "with the classes with --label-column.",
+    )

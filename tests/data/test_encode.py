@@ -5,7 +5,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from calibrant.data.encode import Collate, EncodedTexts, encode, pad
+from calibrant.data.encode import Collate, EncodedTexts, check_texts, encode, pad
 from calibrant.errors import UserError
 from support.tiny import corpus, tiny_tokenizer
 
@@ -94,3 +94,8 @@ def test_a_long_text_is_cut_before_it_is_tokenised_and_its_tokens_are_the_same(t
     monkeypatch.setattr(type(tokenizer), "__call__", watched)
     assert encode(tokenizer, [text], 32) == [whole]
     assert max(seen) <= 20_000 < len(text)
+
+
+def test_what_is_no_text_is_called_by_its_type():
+    with pytest.raises(UserError, match=r"^Text 2 of 2 is not a string, but int\.$"):
+        check_texts(["a card", 5])

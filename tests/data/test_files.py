@@ -6,7 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant.data.files import SUFFIXES, fingerprint, read_file, read_lines
+from calibrant.data.files import fingerprint, read_file, read_lines
+from calibrant.data.tables import SUFFIXES
 from calibrant.errors import UserError
 
 TEXTS = ["My card\nwas swallowed, twice", 'Say "hello"\tnow', "Ünïcode – 你好 🎈", "plain"]
@@ -127,9 +128,10 @@ def test_missing_file(tmp_path):
 
 
 def test_unknown_suffix(tmp_path):
-    (tmp_path / "rows.xlsx").touch()
-    assert message(tmp_path / "rows.xlsx") == (
-        ": unknown kind of file '.xlsx'; use one of .parquet, .csv, .tsv, .jsonl."
+    (tmp_path / "rows.docx").touch()
+    assert message(tmp_path / "rows.docx") == (
+        ": unknown kind of file '.docx'; use one of .parquet, .csv, .tsv, .jsonl, .xlsx, or .gz of what "
+        "has lines."
     )
 
 

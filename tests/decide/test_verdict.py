@@ -1,7 +1,7 @@
 import pytest
 
 from calibrant.calibrators import new_calibrator
-from calibrant.decide.verdict import BOTH, Known, verdict
+from calibrant.decide.verdict import BOTH, Known, after_training, verdict
 from calibrant.metrics.miscalibration import Miscalibration
 
 CALIBRATED = Miscalibration(gap=0.0, interval=(-0.01, 0.01), ece=0.01, chance=0.02)
@@ -77,3 +77,25 @@ def test_nobody_is_sent_round_in_a_circle():
 
 def test_the_calibrator_that_is_advised_can_be_had():
     assert new_calibrator(BOTH).name == BOTH
+
+
+@pytest.mark.parametrize(
+    ("confidence", "calibrator", "words", "command"),
+    [
+        (0.95, None, "It is over-confident.", "calibrate runs/tickets --calibrator temperature"),
+        (0.6, None, "It is under-confident.", "calibrate runs/tickets --calibrator temperature"),
+        (
+            0.82,
+            None,
+            "agree within chance, so there is nothing",
+            "evaluate runs/tickets --test test.csv",
+        ),
+        (None, None, "nothing to do.", "evaluate runs/tickets --test test.csv"),
+        # Familiarity takes confidence from strange texts on purpose.
+        (0.7, BOTH, "nothing to do.", "evaluate runs/tickets --test test.csv"),
+    ],
+)
+def test_after_training(confidence, calibrator, words, command):
+    advice = after_training("runs/tickets", 0.8, confidence, 200, calibrator)
+    assert words in advice.reason
+    assert advice.command == f"calibrant {command}"

@@ -5,12 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli.options import Json, Page
+from calibrant.cli.options import Json, Page, there
 from calibrant.cli.printing import say, say_json
 
 
 def audit(
-    test: Annotated[str, typer.Option(help="Labelled file with text that its training has not seen.")],
+    test: Annotated[
+        str, typer.Option(callback=there, help="Labelled file with text that its training has not seen.")
+    ],
     model: Annotated[
         str | None, typer.Option(help="A trained classifier: a directory or an id of the hub.")
     ] = None,
@@ -21,16 +23,22 @@ def audit(
             "header of class names."
         ),
     ] = None,
-    ood: Annotated[str | None, typer.Option(help="File with unfamiliar text; labels are not needed.")] = None,
+    ood: Annotated[
+        str | None, typer.Option(callback=there, help="File with unfamiliar text; labels are not needed.")
+    ] = None,
     dev: Annotated[
-        str | None, typer.Option(help="Another labelled file: calibrators are fitted, and advice is given.")
+        str | None,
+        typer.Option(
+            callback=there, help="Another labelled file: calibrators are fitted, and advice is given."
+        ),
     ] = None,
     dev_probabilities: Annotated[str | None, typer.Option(help="The same of --dev.")] = None,
     ood_probabilities: Annotated[str | None, typer.Option(help="The same of --ood.")] = None,
     train: Annotated[
         str | None,
         typer.Option(
-            help="Labelled texts it was trained on: familiarity is a distance from these [half of --dev]."
+            callback=there,
+            help="Labelled texts it was trained on: familiarity is a distance from these [half of --dev].",
         ),
     ] = None,
     text_column: Annotated[str, typer.Option(help="Column that holds the text.")] = "text",

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli.options import Figures, Json, LabelColumn, Page, RunFolder, TextColumn
+from calibrant.cli.options import Figures, Json, LabelColumn, Page, RunFolder, TextColumn, there
 from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError
 
@@ -12,11 +12,14 @@ from calibrant.errors import UserError
 def evaluate(
     run: RunFolder,
     test: Annotated[
-        str | None, typer.Option(help="Labelled test file, or a dataset's name [the run's own dataset].")
+        str | None,
+        typer.Option(callback=there, help="Labelled test file, or a dataset's name [the run's own dataset]."),
     ] = None,
     ood: Annotated[
         str | None,
-        typer.Option(help="Unfamiliar text: a file or a dataset's name [the run's own dataset's]."),
+        typer.Option(
+            callback=there, help="Unfamiliar text: a file or a dataset's name [the run's own dataset's]."
+        ),
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,

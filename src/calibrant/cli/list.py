@@ -23,6 +23,7 @@ class Kind(StrEnum):
 
 def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    verbose: Annotated[bool, typer.Option("--verbose", help="Of methods: choices, cost, citation.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
 ) -> None:
     """List what can be named in the other commands.
@@ -38,6 +39,8 @@ def list_(
         return
     from calibrant.cli.tables import plain_table
 
+    if not verbose:
+        rows = [{"name": row["name"], "about": row["about"]} if "about" in row else row for row in rows]
     # Who and when are enough for a table; --json has the titles.
     short = [
         {name: value.split(")")[0] + ")" if name == "citation" else value for name, value in row.items()}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calibrant.cli.options import Json, RunFolder, TextColumn
+from calibrant.cli.options import Json, RunFolder, TextColumn, there
 from calibrant.cli.printing import say, say_json
 from calibrant.errors import visible
 
@@ -21,7 +21,10 @@ MOVED, TOO_FEW = 3, 4
 def monitor(
     run: RunFolder,
     file: Annotated[
-        str, typer.Argument(help="New texts: a file as for training, labels optional, or a dataset's name.")
+        str,
+        typer.Argument(
+            callback=there, help="New texts: a file as for training, labels optional, or a dataset's name."
+        ),
     ],
     level: Annotated[
         float, typer.Option(help="How often chance alone may say that it moved; intervals are of 1 − level.")
@@ -42,7 +45,10 @@ def monitor(
     ] = None,
     dev: Annotated[
         str | None,
-        typer.Option(help="Labelled file to compare with this once, columns as in training [what it keeps]."),
+        typer.Option(
+            callback=there,
+            help="Labelled file to compare with this once, columns as in training [what it keeps].",
+        ),
     ] = None,
     json_: Json = False,
 ) -> None:

@@ -5,19 +5,22 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli.options import Figures, LabelColumn, TextColumn
+from calibrant.cli.options import Figures, LabelColumn, TextColumn, all_runs, there
 from calibrant.cli.printing import say, say_json
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run directories, one column each.")],
+    runs: Annotated[list[Path], typer.Argument(callback=all_runs, help="Run directories, one column each.")],
     out: Annotated[Path, typer.Option(help="The HTML page to write.")],
     test: Annotated[
-        str | None, typer.Option(help="Labelled test file, or a dataset's name [the runs' own dataset].")
+        str | None,
+        typer.Option(callback=there, help="Labelled test file, or a dataset's name [the runs' own dataset]."),
     ] = None,
     ood: Annotated[
         str | None,
-        typer.Option(help="Unfamiliar text: a file or a dataset's name [the runs' own dataset's]."),
+        typer.Option(
+            callback=there, help="Unfamiliar text: a file or a dataset's name [the runs' own dataset's]."
+        ),
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli.options import Dev, Json, LabelColumn, RunFolder, TextColumn
+from calibrant.cli.options import Dev, Json, LabelColumn, RunFolder, TextColumn, there
 from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError
 
@@ -20,7 +20,10 @@ def threshold(
         bool, typer.Option("--per-class", help="A threshold for each class; the promise holds for each.")
     ] = False,
     ood: Annotated[
-        str | None, typer.Option(help="Unfamiliar text to be turned away too: a file or a dataset's name.")
+        str | None,
+        typer.Option(
+            callback=there, help="Unfamiliar text to be turned away too: a file or a dataset's name."
+        ),
     ] = None,
     ood_rate: Annotated[
         float | None, typer.Option(help="At most this share of it may be answered, as 0.05.")

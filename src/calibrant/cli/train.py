@@ -5,18 +5,20 @@ from typing import Annotated, Any
 
 import typer
 
+from calibrant.cli.options import there
 from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError, visible
 from calibrant.methods import AXES, DEFAULT, METHODS
 
-TRAINERS_OWN = frozenset({"loss", "grad_norm", "learning_rate", "epoch", "step"})
-"""What transformers logs beside the terms of the objective."""
-
 
 def train(
     out: Annotated[Path, typer.Option(help="The run directory to make.")],
-    train: Annotated[str | None, typer.Option(help="Training file: .csv, .tsv, .jsonl, .parquet.")] = None,
-    dev: Annotated[str | None, typer.Option(help="Dev file; without one, 20 % of train is cut off.")] = None,
+    train: Annotated[
+        str | None, typer.Option(callback=there, help="Training file: .csv, .tsv, .jsonl, .parquet.")
+    ] = None,
+    dev: Annotated[
+        str | None, typer.Option(callback=there, help="Dev file; without one, 20 % of train is cut off.")
+    ] = None,
     text_column: Annotated[str | None, typer.Option(help="Column that holds the text [text].")] = None,
     label_column: Annotated[str | None, typer.Option(help="Column that holds the label [label].")] = None,
     dataset: Annotated[
@@ -151,23 +153,19 @@ def train(
         say_json(result | training.model_dump())
         return
     say(f"{texts['train']} texts, {texts['dev']} for dev, {len(labels)} classes: {_some(labels)}")
-    for entry in training.history:
-        terms = " ".join(f"{name} {value:.4g}" for name, value in entry.items() if name not in TRAINERS_OWN)
-        if "loss" in entry:
-            say(f"epoch {entry['epoch']:.0f}: {terms}", nl=False)
-        else:
-            if not entry["epoch"]:
-                say("epoch 0:", nl=False)
-            say(f"  dev accuracy {entry['eval_accuracy']:.1%} nll {entry['eval_nll']:.3f}")
     if (fitted := made.calibrator()) is not None and (kept := made.record.calibrator) is not None:
         say(f"calibrator: {fitted.summary()}, fitted on {kept.fitted_on.n} texts")
-    accuracy, confidence = training.dev_accuracy, training.dev_confidence
-    says, advice = "", ""
+    from calibrant.decide.verdict import after_training
+
+    accuracy, confidence, stored = training.dev_accuracy, training.dev_confidence, made.record.calibrator
+    calibrated_by = None if stored is None else stored.name
+    advice = after_training(str(out), accuracy, confidence, data.dev.n, calibrated_by)
+    says = ""
     if confidence is not None:
-        says, advice = f"says {confidence:.0%} and ", _advice(confidence - accuracy)
+        says = f"says {confidence:.0%} and "
     say(
-        f"{out}: best epoch {training.best_epoch:.0f}; on dev it {says}is right in {accuracy:.0%}{advice}.\n"
-        f"Next: calibrant evaluate {out} --test test.csv"
+        f"{out}: best epoch {training.best_epoch:.0f}; on dev it {says}is right in {accuracy:.0%}. "
+        f"{advice.reason}\nNext: {advice.command}"
     )
 
 
@@ -182,15 +180,6 @@ def _chosen(settings: dict[str, Any], name: str | None) -> dict[str, Any]:
 
 def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _advice(gap: float) -> str:
-    """What to do about a confidence that is more than ten points off."""
-    if gap < -0.1:
-        return ": under-confident, so train longer (--epochs)"
-    if gap > 0.1:
-        return ": over-confident, as plain fine-tuning is; see `calibrant list methods` or `calibrate`"
-    return ""
 
 
 def _hyper_parameters(assignments: list[str]) -> dict[str, Any]:

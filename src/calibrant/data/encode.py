@@ -1,5 +1,6 @@
 """The only way from text to tensors: tokenise once, pad each batch to its own longest text."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from calibrant.errors import UserError
 
 LONG, LONG_AT_MOST = 20_000, 320_000
 """Characters up to which all of a text is tokenised, whatever is kept, and beyond which none is read."""
+SAMPLE = 2000
+"""Texts, about, from which lengths are told."""
 CHARACTERS = 16
 """Of a token, as a rule, at most; of what is kept all is read."""
 
@@ -18,7 +21,9 @@ CHARACTERS = 16
 def check_texts(texts: Sequence[str]) -> None:
     """Refuse what cannot be classified: no text at all, or one that no tokenizer takes."""
     for number, text in enumerate(texts, start=1):
-        if not isinstance(text, str) or is_empty(text):
+        if not isinstance(text, str):
+            raise UserError(f"Text {number} of {len(texts)} is not a string, but {type(text).__name__}.")
+        if is_empty(text):
             raise UserError(f"Text {number} of {len(texts)} is empty; there is nothing to classify.")
     check_characters(texts)
 
@@ -65,6 +70,26 @@ def _beginning(tokenizer: Any, text: str, most: int) -> str:
             return beginning
         length *= 4
     return text
+
+
+def cut_in_words(tokenizer: Any, texts: Sequence[str], max_length: int) -> str | None:
+    """How many texts ``encode`` cuts and what length would keep 95 % of them whole; None for up to 5 %.
+
+    Told from a sample: tokenising twice would be felt with many texts.
+    """
+    most = min(max_length, tokenizer.model_max_length)
+    some = texts[:: max(1, len(texts) // SAMPLE)]
+    read = [_beginning(tokenizer, text, most) for text in some]
+    ids = tokenizer(read, truncation=False, return_attention_mask=False, verbose=False)["input_ids"]
+    lengths = sorted(map(len, ids))
+    enough = lengths[math.ceil(0.95 * len(lengths)) - 1]
+    if enough <= most:
+        return None
+    share = sum(length > most for length in lengths) / len(lengths)
+    told = f"{share:.0%} of the training texts are longer than {most} tokens, and are cut there."
+    if enough > tokenizer.model_max_length:
+        return f"{told} 95 % have up to {enough}; the model reads at most {tokenizer.model_max_length}."
+    return f"{told} --max-length {enough} would keep 95 % of them whole."
 
 
 def cut(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[bool]:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibrant.data.files import SUFFIXES, decoded, is_empty, read_file, read_lines
+from calibrant.data.files import is_empty, read_file, read_lines
+from calibrant.data.tables import SUFFIXES, decoded
 from calibrant.errors import UserError
 
 Rows = tuple[list[str], list[str]]

@@ -17,7 +17,7 @@ def read_named(name: str, columns: tuple[str, str], source: str | None, labelled
         labelled: as for ``read_file``.
     """
     known = datasets()
-    if name not in known and (Path(name).suffix or Path(name).exists()):
+    if name not in known and ("://" in name or Path(name).suffix or Path(name).exists()):
         return read_file(name, *columns, labelled=labelled)
     dataset = pick("file or dataset", name, known)
     offered = {s.kind for s in dataset.sources}

@@ -13,6 +13,7 @@ The first that applies:
 Each command takes its own condition away, so that nobody is sent round in a circle.
 """
 
+import math
 import shlex
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from calibrant.decide.advice import in_words, stays_sure
 from calibrant.metrics.miscalibration import Miscalibration
 
 BOTH = "temperature+familiarity"
+TWO_SIGMA = 1.96
 RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)  # that people ask for
 
 
@@ -55,6 +57,29 @@ def verdict(measured: dict[str, Any], found: Miscalibration, run: Known) -> Verd
     words = tuple(in_words(measured, found, run.classes))
     reason, command = _next(measured, found, run)
     return Verdict(words, reason, shlex.join(["calibrant", *command]))
+
+
+def after_training(
+    path: str, accuracy: float, confidence: float | None, texts: int, calibrator: str | None
+) -> Verdict:
+    """From what was measured on that many dev texts, which the calibrator was fitted on.
+
+    More training is never advised: it stops by itself, and does not mend confidence. Where there is no
+    calibrator and confidence is off beyond chance, one is fitted; then this has nothing more to say.
+    """
+    evaluate = ["evaluate", path, "--test", "test.csv"]
+    gap = None if confidence is None else confidence - accuracy
+    chance = TWO_SIGMA * math.sqrt(accuracy * (1 - accuracy) / texts)
+    if calibrator is not None:
+        reason, command = "Its confidence is calibrated on dev, so there is nothing to do.", evaluate
+    elif gap is None or abs(gap) <= chance:
+        reason, command = "The two agree within chance, so there is nothing to do.", evaluate
+    else:
+        reason = (
+            f"It is {'over' if gap > 0 else 'under'}-confident. A temperature, fitted on dev, mends that."
+        )
+        command = ["calibrate", path, "--calibrator", "temperature"]
+    return Verdict((), reason, shlex.join(["calibrant", *command]))
 
 
 def _next(measured: dict[str, Any], found: Miscalibration, run: Known) -> tuple[str, list[str]]:

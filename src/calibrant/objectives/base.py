@@ -27,6 +27,8 @@ class Objective(ABC):
 
     name: ClassVar[str]
     citation: ClassVar[str]
+    terms: ClassVar[dict[str, str]] = {"ce": "error on the training texts"}
+    """What each term in the log is, in a person's words; a subclass adds its own."""
 
     def state(self) -> dict[str, Any]:
         """What it has learnt beside the model, as JSON, so that a checkpoint can hold it."""

@@ -21,6 +21,7 @@ class EntropyRegularized(Objective):
     citation: ClassVar[str] = (
         "Pereyra et al. (2017), Regularizing Neural Networks by Penalizing Confident Output Distributions"
     )
+    terms: ClassVar[dict[str, str]] = Objective.terms | {"entropy": "uncertainty of the answers"}
 
     beta: float = 0.1
 

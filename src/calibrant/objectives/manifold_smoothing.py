@@ -40,6 +40,10 @@ class ManifoldSmoothing(Objective):
     citation: ClassVar[str] = (
         "Kong et al. (2020), Calibrated Language Model Fine-Tuning for In- and Out-of-Distribution Data"
     )
+    terms: ClassVar[dict[str, str]] = Objective.terms | {
+        "r_on": "error between two texts, for confidence on familiar text",
+        "r_off": "confidence beside the texts, for confidence on unfamiliar text",
+    }
 
     lambda_on: float = 1.0
     lambda_off: float = 1.0

@@ -46,6 +46,7 @@ class MMCE(Objective):
     citation: ClassVar[str] = (
         "Kumar et al. (2018), Trainable Calibration Measures for Neural Networks from Kernel Mean Embeddings"
     )
+    terms: ClassVar[dict[str, str]] = Objective.terms | {"mmce": "gap between confidence and accuracy"}
 
     weight: float = 4.0
 

@@ -34,6 +34,9 @@ class VAT(Objective):
         "Miyato et al. (2018), Virtual Adversarial Training: A Regularization Method for Supervised and "
         "Semi-Supervised Learning"
     )
+    terms: ClassVar[dict[str, str]] = Objective.terms | {
+        "kl": "change of the answer when a text is changed a little"
+    }
 
     epsilon: float = 1e-3
     lambda_vat: float = 1.0

@@ -13,6 +13,7 @@ from calibrant._system.lock import alone
 from calibrant.config import RunConfig
 from calibrant.errors import UserError
 from calibrant.runs import record as records
+from calibrant.runs.place import FILE
 from calibrant.runs.record import DataRecord, MethodRecord, Record
 from calibrant.runs.store import Run
 from calibrant.types import Splits
@@ -23,7 +24,7 @@ PACKAGES = ("calibrant", "torch", "transformers", "tokenizers", "numpy")
 @contextmanager
 def for_training(path: Path) -> Iterator[None]:
     """The run directory is this process's until the end of the block; a finished run needs nobody's."""
-    if (path / records.FILE).exists():
+    if (path / FILE).exists():
         if records.read(path).status == "complete":
             yield
             return
@@ -52,7 +53,7 @@ def begin(
     data = splits.provenance()
     fingerprint = config.fingerprint(data=data, objective_settings=objective)
     with for_training(path):
-        if (path / records.FILE).exists():
+        if (path / FILE).exists():
             run = Run(path, records.read(path))
             if run.record.fingerprint == fingerprint:
                 return run

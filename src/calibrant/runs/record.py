@@ -12,10 +12,10 @@ from calibrant._system.atomic import write_json
 from calibrant.calibrators import new_calibrator
 from calibrant.config import RunConfig, Settings
 from calibrant.errors import UserError
+from calibrant.runs.place import FILE
 from calibrant.types import Provenance
 
 FORMAT = 2
-FILE = "calibrant.json"
 
 
 def _named(settings: dict[str, Any]) -> dict[str, Any]:

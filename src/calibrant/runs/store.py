@@ -39,6 +39,7 @@ from calibrant.runs import metrics
 from calibrant.runs import record as records
 from calibrant.runs.card import model_card
 from calibrant.runs.checkpoints import digests
+from calibrant.runs.place import check_run
 from calibrant.runs.record import (
     CalibratorRecord,
     Record,
@@ -272,11 +273,7 @@ class Run:
 def load(path: Path | str) -> Run:
     """A finished run, its files checked against their fingerprints."""
     path = Path(path)
-    if not (path / records.FILE).exists():
-        instead = f"Train one with `calibrant train --out {path} …`."
-        if (path.absolute().parent / records.FILE).exists():
-            instead = f"Did you mean {path.parent}?"
-        raise UserError(f"{path} is not a run: it has no {records.FILE}. {instead}")
+    check_run(path)
     run = Run(path, records.read(path))
     if not run.complete:
         raise UserError(

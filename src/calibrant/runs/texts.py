@@ -4,6 +4,7 @@ from pathlib import Path
 
 from calibrant.config import RunConfig
 from calibrant.data import datasets, make_splits, read_file
+from calibrant.data.doubts import check_classes
 from calibrant.data.splits import warn_of_overlap
 from calibrant.errors import UserError
 from calibrant.registry import pick
@@ -19,6 +20,7 @@ def load_splits(config: RunConfig) -> Splits:
     columns = config.text_column, config.label_column
     train = read_file(config.train or "", *columns, labelled=True)
     dev = None if config.dev is None else read_file(config.dev, *columns, labelled=True)
+    check_classes(train, config.label_column)
     return make_splits(Path(config.train or "").stem, train, dev, config.max_train_samples)
 
 

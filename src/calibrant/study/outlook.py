@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.runs import record
+from calibrant.runs.place import FILE
 from calibrant.study.estimate import cell_seconds, measured_times, place, training_seconds
 from calibrant.study.plan import Request, Training, plan, waves
 from calibrant.study.run import in_study
@@ -57,4 +58,4 @@ def outlook(study: Path | str, asked: Request, progress: Progress = silent) -> d
 
 def _trained(study: Path, training: Training) -> bool:
     folder = training.folder(study)
-    return (folder / record.FILE).exists() and record.read(folder).status == "complete"
+    return (folder / FILE).exists() and record.read(folder).status == "complete"

@@ -25,7 +25,7 @@ from calibrant.models.pretrained import load_trained, longest_text
 from calibrant.models.split import can_be_split
 from calibrant.pages.entry import Entry
 from calibrant.runs.card import FOLDED, FRONT, code, figures_in_words, use_in_words
-from calibrant.runs.record import FILE as RECORD
+from calibrant.runs.place import FILE as RECORD
 from calibrant.tasks.export import check_plain, check_target, write_plain
 from calibrant.types import Needs, Outputs, Prediction, Progress, Texts
 

@@ -3,6 +3,7 @@
 import logging
 import math
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from calibrant._system.failures import remembering, writing
 from calibrant.calibrators import Calibrator, calibrated
 from calibrant.classifier import of_run
 from calibrant.config import RunConfig
+from calibrant.data.doubts import doubt
 from calibrant.errors import Diverged, UserError
 from calibrant.inference.single import SinglePass
 from calibrant.methods import AXES, NO_CALIBRATOR, named
@@ -46,8 +48,28 @@ def train(config: RunConfig, *, out: Path | str, progress: Progress = silent) ->
     A finished run of the same settings and data is returned as it is; an interrupted one resumes
     from its last checkpoint.
     """
-    recipe = read_recipe(config)
-    return _fit(config, recipe, load_splits(config), Path(out), progress, f"train {recipe.method.name}")
+    recipe, splits = read_recipe(config), load_splits(config)
+    if config.dataset is None:
+        doubt(_whole_file(config, splits), config.text_column, config.label_column)
+    run = _fit(config, recipe, splits, Path(out), progress, f"train {recipe.method.name}")
+    largest = Counter(splits.dev.labels or ()).most_common(1)[0][1] / len(splits.dev)
+    if run.training.dev_accuracy <= largest:
+        logger.warning(
+            "It is no better than always answering with the largest class, which is right in %.0f %% of the "
+            "dev texts. Check that the labels belong to the texts.",
+            100 * largest,
+        )
+    return run
+
+
+def _whole_file(config: RunConfig, splits: Splits) -> Texts:
+    """The user's training texts, those included that were cut off for dev."""
+    train, dev = splits.train, splits.dev
+    if config.dev is not None:
+        return train
+    return replace(
+        train, texts=[*train.texts, *dev.texts], labels=[*(train.labels or ()), *(dev.labels or ())]
+    )
 
 
 def _fit(config: RunConfig, recipe: Recipe, splits: Splits, out: Path, progress: Progress, label: str) -> Run:
@@ -133,11 +155,11 @@ def _train(
 ) -> Run:
     from transformers import PrinterCallback, TrainingArguments, set_seed
 
-    from calibrant.data.encode import Collate, EncodedTexts, encode
+    from calibrant.data.encode import Collate, EncodedTexts, cut_in_words, encode
     from calibrant.models import fast
     from calibrant.models.pretrained import TEXTCNN, load_classifier
     from calibrant.models.probe import start_head
-    from calibrant.training import CRITERIA, CalibratedTrainer, Sealing, StopByItself, Watch
+    from calibrant.training import CRITERIA, CalibratedTrainer, EpochLines, Sealing, StopByItself, Watch
 
     if config.bf16 and not has_bf16():
         raise UserError("--bf16 needs a GPU that has it, and there is none here; leave it out.")
@@ -160,14 +182,19 @@ def _train(
         return EncodedTexts(rows, [class_of[label] for label in part.labels or ()])
 
     watch, criterion = Watch(progress, label), CRITERIA[method.keep]
+    lines = EpochLines(label, recipe.objective.terms)
     train_set, dev_set = encoded(splits.train), encoded(splits.dev)
+    if told := cut_in_words(tokenizer, splits.train.texts, config.max_length):
+        logger.info(told)
     if method.start == "probe" and config.model != TEXTCNN:  # that one has learnt nothing before
         fast.apply(model.to(device()).eval())
         start_head(model, train_set.rows, np.asarray(train_set.labels), tokenizer.pad_token_id, progress)
         fast.remove(model)
     start = {name: value.clone() for name, value in model.state_dict().items()}
     if method.frozen:
-        return run.keep(model, tokenizer, _measured_on_dev(model, tokenizer, dev_set, watch, criterion))
+        measured = _measured_on_dev(model, tokenizer, dev_set, watch)
+        lines.line(measured.history[0], {})
+        return run.keep(model, tokenizer, measured)
     rate = config.learning_rate
     if rate is None:
         rate = method.rate(getattr(model.config, "hidden_size", None))
@@ -203,22 +230,22 @@ def _train(
         data_collator=Collate(tokenizer.pad_token_id),
         processing_class=tokenizer,
         objective=recipe.objective,
-        callbacks=[watch, stop, Sealing(checkpoints.seal)],
+        callbacks=[watch, lines, stop, Sealing(checkpoints.seal)],
     )
     trainer.remove_callback(PrinterCallback)
     if last is not None:
         logger.info("Resuming %s from %s", run.path, last.name)
     with remembering(NO_MEMORY), writing(run.checkpoints, SAFE):
         trainer.train(resume_from_checkpoint=None if last is None else str(last))
-    measured = f"eval_{criterion}"
-    history = [entry for entry in trainer.state.log_history if measured in entry or "loss" in entry]
+    chosen_by = f"eval_{criterion}"
+    history = [entry for entry in trainer.state.log_history if chosen_by in entry or "loss" in entry]
     if not all(math.isfinite(value) for entry in history for value in entry.values()):
         shutil.rmtree(run.checkpoints)  # to resume from them would end the same way
         raise Diverged(
             f"Training diverged: with --learning-rate {rate:g} the loss is no longer a "
             "number; take a lower one."
         )
-    best = max((e for e in history if measured in e), key=lambda entry: entry[measured])
+    best = max((e for e in history if chosen_by in e), key=lambda entry: entry[chosen_by])
     if best["epoch"] == 0:
         model.load_state_dict(start)
     return run.keep(
@@ -234,9 +261,7 @@ def _train(
     )
 
 
-def _measured_on_dev(
-    model: Any, tokenizer: Any, dev: "EncodedTexts", watch: "Watch", criterion: str
-) -> TrainingRecord:
+def _measured_on_dev(model: Any, tokenizer: Any, dev: "EncodedTexts", watch: "Watch") -> TrainingRecord:
     """Of a model that is not trained further."""
     from transformers import EvalPrediction
 

@@ -106,6 +106,8 @@ def _check_gradients(objective: Objective, model: Any, dtype: torch.dtype) -> No
         expect(KEY_BIAS.search(name) or weight.grad.any(), f"{where}: the gradient of {name} is 0")
     expect(all(module.training for module in model.modules()), f"{where}: it left the training mode")
     expect("ce" in loss.terms, f"{where}: the terms lack 'ce', the cross-entropy")
+    unexplained = sorted(set(loss.terms) - set(objective.terms))
+    expect(not unexplained, f"{where}: say in `terms` what {unexplained} are")
     attached = [name for name, term in loss.terms.items() if term.requires_grad]
     expect(not attached, f"{where}: detach the terms {attached}, they are for the log")
 
