@@ -170,7 +170,7 @@ def _excel(path: Path) -> Table:
         import openpyxl  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError as error:
         raise UserError(
-            f"{path}: an Excel file, which needs a package more; run `pip install openpyxl`, or save the "
+            f"{path}: an Excel file, which needs a package more; run `pip install 'calibrant[excel]'`, or save the "
             "sheet as CSV."
         ) from error
     try:
