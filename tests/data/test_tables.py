@@ -85,7 +85,7 @@ def test_excel(tmp_path, caplog):
 def test_excel_without_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     (tmp_path / "rows.xlsx").touch()
-    with pytest.raises(UserError, match="run `pip install .calibrant\[excel\].`, or save the sheet as CSV"):
+    with pytest.raises(UserError, match=r"run `pip install .calibrant\[excel\].`, or save the sheet as CSV"):
         read_table(tmp_path / "rows.xlsx")
 
 

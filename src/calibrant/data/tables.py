@@ -170,8 +170,8 @@ def _excel(path: Path) -> Table:
         import openpyxl  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError as error:
         raise UserError(
-            f"{path}: an Excel file, which needs a package more; run `pip install 'calibrant[excel]'`, or save the "
-            "sheet as CSV."
+            f"{path}: an Excel file, which needs a package more; run `pip install 'calibrant[excel]'`, or "
+            "save the sheet as CSV."
         ) from error
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
