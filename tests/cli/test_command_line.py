@@ -87,8 +87,12 @@ def test_the_installed_command():
         ("tain", ["No such command 'tain'"]),
     ],
 )
-def test_what_the_parser_refuses(line, words, command):
+def test_what_the_parser_refuses(line, words, command, tmp_path, monkeypatch):
     """In the parser's own form: the usage, then the error."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.csv").touch()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "calibrant.json").write_text("{}")
     code, out, err = command(*line.split())
     assert (code, out) == (2, "")
     assert err.startswith("Usage: calibrant ")

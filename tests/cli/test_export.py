@@ -139,7 +139,9 @@ def test_whatever_fails_in_the_exporter_or_onnxruntime(command, tmp_path, monkey
 
 def test_a_missing_extra_is_told_before_the_work(command, tmp_path, monkeypatch):
     monkeypatch.setattr(onnx, "find_spec", lambda name: None if name == "onnxscript" else object())
-    code, _, err = command("export", tmp_path / "no-run-is-looked-for", tmp_path / "plain", "--onnx")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "calibrant.json").write_text("no record is read")
+    code, _, err = command("export", tmp_path / "run", tmp_path / "plain", "--onnx")
     assert code == 2
     assert err == "calibrant: --onnx needs onnxscript, not installed: pip install 'calibrant[onnx]'.\n"
     with pytest.raises(UserError):

@@ -13,6 +13,14 @@ WHOLE = "What was kept before is whole."
 MEMORY = f"The memory of this machine is used up; give it fewer or shorter texts at a time. {WHOLE}"
 
 
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A folder that looks like a run: only that is asked before the work."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "calibrant.json").write_text("{}")
+
+
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
@@ -26,7 +34,7 @@ MEMORY = f"The memory of this machine is used up; give it fewer or shorter texts
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_the_machine_refuses(command, monkeypatch, error, sentence):
+def test_what_the_machine_refuses(command, run, monkeypatch, error, sentence):
     def refuse(*args, **kwargs):
         raise error
 
@@ -35,7 +43,7 @@ def test_what_the_machine_refuses(command, monkeypatch, error, sentence):
 
 
 @pytest.mark.parametrize("error", [RuntimeError("a mistake of ours"), OSError("of whom nobody knows")])
-def test_other_errors_are_not_hidden(monkeypatch, error):
+def test_other_errors_are_not_hidden(run, monkeypatch, error):
     from calibrant.cli import main
 
     def refuse(*args, **kwargs):
