@@ -69,15 +69,15 @@ def test_each_part_is_fitted_to_what_those_before_it_say():
     temperature, familiarity = chain.parts
     alone = Temperature().fit(*DEV)
     assert temperature == alone
-    assert chain.summary() == f"{BOTH} (temperature {alone.temperature:.4g}, alpha 0.05)"
+    assert chain.summary() == f"{BOTH} (temperature {alone.temperature:.4g}, alpha 0.03)"
     # Familiarity reads features alone, so that it is the same with and without.
     known = Familiarity().fit(*DEV, TRAIN)
     np.testing.assert_array_equal(familiarity.distances, known.distances)
     np.testing.assert_array_equal(chain.familiarity(NEW), known.familiarity(NEW))
-    a = np.minimum(1, known.familiarity(NEW) / 0.05)[:, None]
+    a = np.minimum(1, (known.familiarity(NEW) - 0.9 / 61) / 0.03)[:, None]
     expected = a * alone.probabilities(NEW) + (1 - a) / 3
     np.testing.assert_allclose(chain.probabilities(NEW), expected, atol=1e-12)
-    np.testing.assert_allclose(a[20:], 1 / 61 / 0.05)
+    np.testing.assert_allclose(a[20:], 0.1 / 61 / 0.03)
     told = calibrated(NEW, chain)
     np.testing.assert_array_equal(told.probabilities, chain.probabilities(NEW))
     np.testing.assert_array_equal(told.familiarity, chain.familiarity(NEW))
@@ -99,7 +99,7 @@ def test_a_part_that_is_certain_hands_on_what_is_finite():
     chain = new_calibrator("isotonic+familiarity").fit(*DEV, TRAIN)
     says = chain.parts[0].probabilities(DEV[0])
     assert (says == 0).any()
-    a = np.minimum(1, chain.familiarity(DEV[0]) / 0.05)[:, None]
+    a = np.minimum(1, (chain.familiarity(DEV[0]) - 0.9 / 61) / 0.03)[:, None]
     np.testing.assert_allclose(chain.probabilities(DEV[0]), a * says + (1 - a) / 3, atol=1e-12)
 
 
@@ -199,7 +199,7 @@ def test_a_run_keeps_both(settings, tmp_path):
     pi = np.array([decision.familiarity for decision in decisions])
     temperature = kept.parameters["temperature.temperature"]
     q = Temperature(temperature).probabilities(outputs)
-    a = np.minimum(1, pi / 0.05)[:, None]
+    a = np.minimum(1, (pi - 0.9 / 61) / 0.03)[:, None]
     np.testing.assert_allclose(outputs.probabilities, a * q + (1 - a) / 3, atol=1e-12)
     assert "Calibrator: `temperature+familiarity`, fitted on 60 texts" in (run.path / "README.md").read_text()
 

@@ -59,9 +59,10 @@ def test_pi_by_hand():
 
 
 def test_probabilities_by_hand():
-    known = on_a_line(1, 4, 4, 9, 16)  # α = 1/2: below three of six, confidence is lost
+    known = on_a_line(1, 4, 4, 9, 16)  # α = 1/2: with fewer than three of six as strange, confidence is lost
     q = softmax([2.0, 0.0])
-    expected = np.array([q, q, 2 / 3 * q + 1 / 3 / 2, 1 / 3 * q + 2 / 3 / 2])
+    a = np.array([1, 2.1 / 3, 1.1 / 3, 0.1 / 3])[:, None]  # five, two, one and none of them are
+    expected = a * q + (1 - a) / 2
     np.testing.assert_allclose(known.probabilities(at(1, 3, 4, 5)), expected)
 
 
@@ -97,7 +98,7 @@ def test_of_its_own_dev_texts_a_share_of_alpha_loses_confidence():
     train, dev = drawn(120, seed=1), drawn(100, seed=2)
     known = Familiarity(alpha=0.1).fit(*dev, train)
     lost = known.probabilities(dev[0]).max(axis=1) < dev[0].probabilities.max(axis=1) - 1e-12
-    assert lost.sum() == 9  # π is 2/101, 3/101, … 101/101: nine are below 0.1
+    assert lost.sum() == 9  # r is 1, 2, … 100, and 10.1 familiar texts in 101 may be as strange
     np.testing.assert_allclose(known.probabilities(dev[0])[~lost], dev[0].probabilities[~lost])
 
 
@@ -107,10 +108,12 @@ def test_far_text_ends_at_a_guess(classes):
     known = Familiarity().fit(*dev, train)
     far, _ = drawn(50, classes, seed=3, away=100)
     p = known.probabilities(far)
-    a = 1 / 401 / 0.05
+    a = 0.1 / (0.03 * 401)
     np.testing.assert_allclose(known.familiarity(far), 1 / 401)
     np.testing.assert_allclose(p, a * far.probabilities + (1 - a) / classes)
-    np.testing.assert_allclose(p.max(axis=1), 1 / classes, atol=0.05)
+    np.testing.assert_allclose(p.max(axis=1), 1 / classes, atol=0.01)
+    assert known.familiarity(dev[0]).min() < known.unfamiliar_below  # the least familiar of them is dimmed
+    assert known.unfamiliar_below == pytest.approx(0.03 + 0.9 / 401)
 
 
 def test_the_farther_the_less_sure():
@@ -150,15 +153,19 @@ def test_it_comes_back_from_what_is_stored_of_it():
         np.testing.assert_array_equal(again.familiarity(texts), known.familiarity(texts))
 
 
-@pytest.mark.parametrize(("alpha", "least"), [(0.05, 20), (0.1, 10), (0.3, 4)])
-def test_too_few_dev_texts_are_refused(alpha, least):
-    train = drawn(60, seed=1)
+@pytest.mark.parametrize("alpha", [0.03, 0.3])
+def test_too_few_dev_texts_are_refused(alpha):
+    least, train = 20, drawn(60, seed=1)
     with pytest.raises(UserError) as refused:
         Familiarity(alpha=alpha).fit(*drawn(least - 1, seed=2), train)
     assert str(refused.value) == (
         f"The calibrator 'familiarity' needs {least} dev texts or more, got {least - 1}; add texts."
     )
-    Familiarity(alpha=alpha).fit(*drawn(least, seed=2), train)
+    known = Familiarity(alpha=alpha).fit(*drawn(least, seed=2), train)
+    far, _ = drawn(50, seed=3, away=100)
+    assert (known.probabilities(far).max(axis=1) < far.probabilities.max(axis=1)).all()
+    np.testing.assert_array_equal(known.probabilities(far).argmax(axis=1), far.logits.argmax(axis=1))
+    assert (known.familiarity(far) < known.unfamiliar_below).all()
 
 
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, 1.5])

@@ -31,7 +31,7 @@ def test_it_is_the_best_there_is(calibrated):
     """Against a plain grid of the cross-entropy to the smoothed targets."""
     z, y = 5 * calibrated[0][:500], calibrated[1][:500]
     grid = np.exp(np.linspace(np.log(0.5), np.log(50), 2001))
-    targets = (1 - 1 / 502) * np.eye(4)[y] + 1 / 502 / 4
+    targets = (1 - 1 / 2004) * np.eye(4)[y] + 1 / 2004 / 4
     loss = [-(targets * log_softmax(z / t, axis=1)).sum(axis=1).mean() for t in grid]
     assert Temperature().fit(Outputs(z), y).temperature == pytest.approx(grid[np.argmin(loss)], rel=0.003)
 
@@ -56,7 +56,7 @@ def all_right(n, scale=1.0):
 def test_texts_that_are_all_right_do_not_make_it_certain(n):
     """Where all margins are 1, p of the true class is its smoothed target q: T = 1 / log(2·q / (1 − q))."""
     y = np.arange(n) % 3
-    q = 1 - 2 / 3 / (n + 2)
+    q = 1 - 2 / 3 / (4 * n + 4)
     found = Temperature().fit(Outputs(np.eye(3)[y]), y)
     assert found.temperature == pytest.approx(1 / np.log(2 * q / (1 - q)), rel=1e-6)
     np.testing.assert_allclose(found.probabilities(Outputs(np.eye(3)[y])).max(axis=1), q)

@@ -334,7 +334,7 @@ def test_without_any_setting_it_is_the_recipe(command, plain_tickets, here):
     assert re.search(r"^train calibrant, epoch 0: dev accuracy \d", err, re.MULTILINE)
     assert "calibrated on dev, so there is nothing to do.\nNext: calibrant evaluate run" in out
     assert re.search(
-        r"^calibrator: temperature\+familiarity \(temperature \S+, alpha 0.05\), fitted on 40 texts$",
+        r"^calibrator: temperature\+familiarity \(temperature \S+, alpha 0.03\), fitted on 40 texts$",
         out,
         re.MULTILINE,
     )

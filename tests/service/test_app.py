@@ -244,7 +244,8 @@ def test_what_the_page_is_told(client, familiar_run):
         0.7,
         "option",
     )
-    assert (told["unfamiliar_below"], told["text_column"], told["name"]) == (0.05, "text", familiar_run.name)
+    assert 0.03 < told["unfamiliar_below"] < 0.1  # 0.03 for many dev texts, and more for few
+    assert (told["text_column"], told["name"]) == ("text", familiar_run.name)
 
 
 def test_the_description_is_complete(client):
