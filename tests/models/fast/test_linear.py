@@ -1,6 +1,7 @@
 """Linear layers by way of oneDNN: the same products, and left alone where nothing would be gained."""
 
 import copy
+import os
 
 import pytest
 import torch
@@ -99,3 +100,14 @@ def test_adapters_are_left_alone():
     layer.__class__ = type("LoraLinear", (nn.Linear,), {})
     linear.apply(layer)
     assert type(layer).__name__ == "LoraLinear"
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "32"), ("7", "7")])
+def test_kernels_of_shapes_that_were_met_once_are_not_all_kept(monkeypatch, before, after):
+    """oneDNN by itself keeps a thousand; results/service has what that makes of a service's memory."""
+    name = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+    monkeypatch.delenv(name, raising=False)
+    if before is not None:
+        monkeypatch.setenv(name, before)
+    linear.apply(nn.Linear(2, 2))
+    assert os.environ[name] == after
