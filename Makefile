@@ -7,11 +7,14 @@ BIN := .venv/bin
 demo: .venv/.installed
 	$(BIN)/calibrant demo
 
+# Two processes of one thread each: torch's threads spin while they wait, and would stand in each other's way.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
 test: .venv/.installed .venv/.dev
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 fast: .venv/.installed .venv/.dev
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 check: .venv/.dev
 	$(BIN)/ruff check .
