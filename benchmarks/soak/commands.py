@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from calibrant._system.lock import FILE as LOCK
 from soak.fork import Process, warm_as
 from support.tiny import UNFAMILIAR, corpus, noisy_corpus, tiny_bert, tiny_tokenizer
 
@@ -102,10 +103,14 @@ def must(process: Process) -> None:
 
 
 def left(here: Path) -> dict[str, Any]:
-    """All that is in a folder, but for times: what two of them must agree in."""
+    """All that is in a folder, but for times: what two of them must agree in.
+
+    A lock's file says nothing once its process is gone. A training that is killed when all is done leaves it,
+    and the next change of the run removes it.
+    """
     found = {}
     for file in sorted(here.rglob("*")):
-        if file.is_file():
+        if file.is_file() and file.name != LOCK:
             content = file.read_bytes()
             name = str(file.relative_to(here))
             if file.suffix == ".json":
