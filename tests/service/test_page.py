@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -158,6 +159,22 @@ def test_a_csv_goes_through_and_comes_back_with_its_columns(page, file, familiar
     assert of["4"]["calibrant_label"] == ""
     (decision,) = load(familiar_run).predict([FAMILIAR])
     assert float(of["1"]["calibrant_confidence"]) == pytest.approx(decision.confidence, abs=1e-5)
+
+
+def test_a_csv_can_be_dropped_on_the_page(page, file):
+    dropped = page.evaluate_handle(
+        """text => {
+            const carried = new DataTransfer();
+            carried.items.add(new File([text], "tickets.csv", {type: "text/csv"}));
+            return carried;
+        }""",
+        file.read_text(encoding="utf-8"),
+    )
+    page.dispatch_event("body", "dragover", {"dataTransfer": dropped})
+    expect(page.locator("#drop")).to_have_class(re.compile(r"\bover\b"))
+    page.dispatch_event("body", "drop", {"dataTransfer": dropped})
+    expect(page.locator("#drop")).not_to_have_class(re.compile(r"\bover\b"))
+    expect(page.locator("#count")).to_contain_text("144 rows of 144", timeout=PATIENCE)
 
 
 def test_the_table_is_sorted_by_doubt_and_by_any_column(page, file):
