@@ -14,7 +14,7 @@ from calibrant.scores.two_layer_mahalanobis import TwoLayerMahalanobis
 from calibrant.types import Needs, Outputs
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Familiarity(Calibrator):
     """p = a·q + (1 − a)/K, where q = softmax(z) and a(x) = min(1, π(x)/α).
 
@@ -28,6 +28,7 @@ class Familiarity(Calibrator):
     """
 
     name: ClassVar[str] = "familiarity"
+    about: ClassVar[str] = "Takes confidence from text unlike the training texts."
     citation: ClassVar[str] = "Bates et al. (2023), Testing for Outliers with Conformal p-values"
     needs: ClassVar[Needs] = TwoLayerMahalanobis.needs
     learns_by_heart: ClassVar[bool] = False  # a rank cannot
