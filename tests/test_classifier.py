@@ -254,5 +254,12 @@ def test_threads_that_share_a_classifier_do_not_get_each_others_answers(classifi
                         np.testing.assert_array_equal(got, one)  # to the last bit
 
 
-def test_a_classifier_is_shown_in_one_line(trained):
-    assert repr(load(trained)) == f"Classifier({str(trained)!r}, 3 classes, calibrator=None)"
+def test_labels_are_the_columns(classifier, together):
+    assert classifier.labels == classifier.label_names
+    best = [decision.label for decision in classifier.predict(TEXTS)]
+    assert [classifier.labels[column] for column in together.argmax(axis=1)] == best
+
+
+def test_what_is_no_string_is_called_so(classifier):
+    with pytest.raises(UserError, match=r"^Text 1 of 1 is not a string, but int\.$"):
+        classifier.predict([5])

@@ -126,6 +126,23 @@ def test_without_a_folder_nothing_is_left_behind(estimator, tmp_path, monkeypatc
         estimator.classifier_.predict_set(NEW)
 
 
+def test_nothing_of_other_libraries_is_printed(estimator, capfd):
+    """And they are as loud as before: a script may have its own use for them."""
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    try:
+        logging.set_verbosity_info()
+        logging.enable_progress_bar()
+        estimator.set_params(method="calibrant", epochs=1).fit(X, Y).predict(NEW)
+        assert capfd.readouterr() == ("", "")
+        assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == (logging.INFO, True)
+    finally:
+        logging.set_verbosity(level)
+        if not bars:
+            logging.disable_progress_bar()
+
+
 def test_a_folder_keeps_a_run(estimator, tmp_path):
     folder = tmp_path / "kept"
     estimator.set_params(folder=folder).fit(X, Y)

@@ -61,5 +61,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
     import importlib
+    import warnings
 
-    return getattr(importlib.import_module(f"calibrant.{_HOME[name]}"), name)
+    with warnings.catch_warnings():  # tqdm asks for widgets, in a notebook, and calibrant's bars need none
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        return getattr(importlib.import_module(f"calibrant.{_HOME[name]}"), name)

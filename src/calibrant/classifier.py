@@ -15,6 +15,7 @@ from torch import Tensor
 
 import calibrant.models  # noqa: F401  so that transformers knows our own architectures when a run is loaded
 from calibrant._system.device import device
+from calibrant._system.quiet import quiet
 from calibrant.calibrators import Calibrator, calibrated
 from calibrant.data.encode import check_texts, cut, encode, pad
 from calibrant.data.files import NoColumn
@@ -100,6 +101,11 @@ class Classifier:
         calibrator = None if self.calibrator is None else self.calibrator.name
         return f"Classifier({run}{len(self.label_names)} classes, calibrator={calibrator!r})"
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The K classes, in the order of the columns of ``predict_proba`` and of ``Outputs``."""
+        return self.label_names
+
     def __post_init__(self) -> None:
         for model in self.models:
             fast.apply(model.to(device()).eval())
@@ -128,7 +134,7 @@ class Classifier:
     def predict_proba(
         self, texts: Sequence[str], progress: Progress | None = None, label: str = "predict"
     ) -> NDArray[np.floating]:
-        """Class probabilities, (n, K): the calibrator's, if any; columns in the order of ``label_names``."""
+        """Class probabilities, (n, K): the calibrator's, if any; columns in the order of ``labels``."""
         return self.outputs(texts, progress=progress, label=label).probabilities
 
     def predict(
@@ -337,6 +343,7 @@ class Classifier:
         return encode(self.tokenizer, texts, self.max_length) if len(texts) else []
 
 
+@quiet()
 def of_run(run: store.Run) -> Classifier:
     """The classifier of a run whose models are all there."""
     calibrator, inference = run.calibrator(), _inference(run)

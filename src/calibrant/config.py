@@ -116,6 +116,10 @@ class RunConfig(BaseModel):
             raise ValueError("a source (--source) goes with a dataset (--dataset)")
         return self
 
+    def __repr_args__(self) -> Any:
+        """Only what differs from the defaults."""
+        return self.model_dump(exclude_defaults=True).items()
+
     @classmethod
     def build(cls, **settings: Any) -> "RunConfig":
         """A config, or one sentence on what is wrong with it."""

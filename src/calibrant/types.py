@@ -6,7 +6,7 @@ B texts in a batch, T tokens (padding included), K classes, h features, L layers
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,9 @@ class Texts:
     source: str
     fingerprint: str
 
+    def __repr__(self) -> str:
+        return f"Texts({len(self)} texts, source={self.source!r})"
+
     def __len__(self) -> int:
         return len(self.texts)
 
@@ -92,6 +95,9 @@ class Prediction:
     labels: NDArray[np.integer] | None = None  # (n,) true classes; None for unfamiliar text
     familiarity: NDArray[np.floating] | None = None  # (n,) π in (0, 1], where the run tells it
     answered: NDArray[np.bool_] | None = None  # (n,) by the run's rule of abstention, where it has one
+
+    def __repr__(self) -> str:
+        return _of_arrays(self)
 
     def __len__(self) -> int:
         return len(self.probabilities)
@@ -136,6 +142,9 @@ class Outputs:
     calibrated: NDArray[np.floating] | None = None  # (n, K) what a calibrator makes of all this
     familiarity: NDArray[np.floating] | None = None  # (n,) π in (0, 1], where the calibrator tells it
 
+    def __repr__(self) -> str:
+        return _of_arrays(self)
+
     def __len__(self) -> int:
         return len(self.logits)
 
@@ -167,6 +176,13 @@ def _part(whole: NDArray[Any] | None, index: NDArray[Any] | slice) -> Any:
     return None if whole is None else whole[index]
 
 
+def _of_arrays(whole: Prediction | Outputs) -> str:
+    """A dataclass of arrays in one line: which there are, and their shapes."""
+    arrays = ((field.name, getattr(whole, field.name)) for field in fields(whole))
+    shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays if array is not None)
+    return f"{type(whole).__name__}({shapes})"
+
+
 @dataclass(frozen=True)
 class Decision:
     """What the classifier says of one text."""
@@ -176,3 +192,10 @@ class Decision:
     familiarity: float | None  # the share of familiar texts that are as strange; None: the run cannot tell
     abstain: bool  # True: "I don't know"; the label is then only the best guess
     probabilities: dict[str, float]
+
+    def __repr__(self) -> str:
+        familiarity = None if self.familiarity is None else round(self.familiarity, 4)
+        return (
+            f"Decision(label={self.label!r}, confidence={self.confidence:.4f}, familiarity={familiarity}, "
+            f"abstain={self.abstain}, …)"
+        )

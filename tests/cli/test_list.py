@@ -38,14 +38,34 @@ def test_json_lists_what_the_registry_has(command, kind):
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_table_has_every_name(command, kind, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
+def test_a_line_of_plain_words_each_in_80_columns(command, kind, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = command("list", kind.value)
     assert code == 0
-    header, *lines = [line.strip() for line in out.splitlines() if line.strip(" ─")]
-    assert header.startswith("name")
-    firsts = {line.split(" ")[0] for line in lines}
-    assert set(REGISTRIES[kind]) <= firsts
+    header, *lines = [line.split() for line in out.splitlines() if line.strip(" ─")]
+    assert header == ["name", "what", "it", "does"]
+    assert lines == [[name, *entry.about.split()] for name, entry in REGISTRIES[kind].items()]
+    assert all(entry.about.endswith(".") for entry in REGISTRIES[kind].values())
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_verbose_tells_all_in_80_columns(command, kind, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    out = command("list", kind.value, "--verbose")[1]
+    blocks = [" ".join(block.split()) for block in out.split("\n\n")]
+    rows = json.loads(command("list", kind.value, "--json")[1])
+    for row, block in zip(rows, blocks, strict=True):
+        assert block.startswith(f"{row['name']} {row['about']}")
+        assert row.get("citation", "") in block
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("kind", [Kind.methods, Kind.objectives])
+def test_verbose_tells_what_training_costs(command, kind):
+    blocks = command("list", kind.value, "--verbose")[1].split("\n\n")
+    (vat,) = (block for block in blocks if block.startswith("vat\n"))
+    assert f"cost of training (plain is 1): {METHODS['vat'].cost}" in vat
 
 
 def test_methods(command):
@@ -80,7 +100,7 @@ def test_objectives_show_their_defaults(command):
 def test_solvers_show_who_thought_of_them(command):
     rows = {row["name"]: row for row in json.loads(command("list", "solvers", "--json")[1])}
     assert {"pgd", "shared", "yopo"} <= set(rows)
-    assert all(set(row) == {"name", "citation"} for row in rows.values())
+    assert all(set(row) == {"name", "about", "citation"} for row in rows.values())
     assert rows["yopo"]["citation"].startswith("Zhang et al. (2019)")
 
 
@@ -95,17 +115,3 @@ def test_datasets_show_where_they_come_from(command):
 def test_metrics_show_their_direction(command):
     rows = {row["name"]: row for row in json.loads(command("list", "metrics", "--json")[1])}
     assert (rows["accuracy"]["better"], rows["ece"]["better"]) == ("higher", "lower")
-
-
-def test_methods_are_described_in_a_line_of_80_columns(command, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = command("list", "methods")[1].splitlines()
-    for name, method in METHODS.items():
-        assert method.about
-        assert [line.split() for line in lines if line.split()[:1] == [name]] == [
-            [name, *method.about.split()]
-        ]
-    assert max(len(line.rstrip()) for line in lines if line.strip(" ─")) <= 80
-    assert "Devlin" not in " ".join(lines)
-    monkeypatch.setenv("COLUMNS", "300")
-    assert "Devlin" in command("list", "methods", "--verbose")[1]

@@ -31,12 +31,16 @@ class Calibrator(ABC):
     """
 
     name: ClassVar[str]
+    about: ClassVar[str] = ""  # what it does, in one line of plain words
     citation: ClassVar[str]
     # What it reads beside the logits. A calibrator that reads more is given the training texts' outputs, too.
     needs: ClassVar[Needs] = frozenset()
     # Whether it has room enough to learn the texts it is fitted on: these then tell nothing of new text.
     learns_by_heart: ClassVar[bool] = True
     shapes: ClassVar[Shapes] = {}  # of its values; () for a number, see ``scores.base.widths``
+
+    def __repr__(self) -> str:
+        return f"<{self.summary()}>"
 
     def fit(self, outputs: Outputs, labels: ArrayLike, train: Labelled | None = None) -> Self:
         """The calibrator fitted to the outputs and true classes (n,) of dev texts.

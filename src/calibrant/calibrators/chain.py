@@ -14,7 +14,7 @@ from calibrant.errors import UserError
 from calibrant.types import Outputs
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Chain(Calibrator):
     """``temperature+familiarity`` and the like; a value of a part has the part's name before its own."""
 

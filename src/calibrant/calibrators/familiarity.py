@@ -16,7 +16,7 @@ RHO = 0.1
 FEWEST = 20  # dev texts: of 21 familiar texts one is the strangest
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Familiarity(Calibrator):
     """p = a·q + (1 − a)/K, where q = softmax(z) and a(x) = min(1, (r(x) + ρ) / (α·(n + 1))).
 
@@ -35,6 +35,7 @@ class Familiarity(Calibrator):
     """
 
     name: ClassVar[str] = "familiarity"
+    about: ClassVar[str] = "Takes confidence from text unlike the training texts."
     citation: ClassVar[str] = "Bates et al. (2023), Testing for Outliers with Conformal p-values"
     needs: ClassVar[Needs] = TwoLayerMahalanobis.needs
     learns_by_heart: ClassVar[bool] = False  # a rank cannot

@@ -13,7 +13,7 @@ from calibrant.scores.shapes import Shapes, check_shapes
 from calibrant.types import Outputs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HistogramBinning(Calibrator):
     """p_k ∝ the share of class k among the dev texts whose softmax(z)_k lies in the same bin.
 
@@ -23,6 +23,7 @@ class HistogramBinning(Calibrator):
     """
 
     name: ClassVar[str] = "histogram-binning"
+    about: ClassVar[str] = "A table of what was seen on dev, class by class."
     citation: ClassVar[str] = "Zadrozny and Elkan (2001), Obtaining calibrated probability estimates"
 
     shapes: ClassVar[Shapes] = {"values": ("K", "bins")}

@@ -13,7 +13,7 @@ from calibrant.scores.shapes import check_finite, check_shapes
 from calibrant.types import Outputs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Isotonic(Calibrator):
     """p_k ∝ m_k(softmax(z)_k), where m_k is the rising function that minimises Σ_i (m_k(p_ik) − [y_i = k])².
 
@@ -22,6 +22,7 @@ class Isotonic(Calibrator):
     """
 
     name: ClassVar[str] = "isotonic"
+    about: ClassVar[str] = "A rising curve for each class; needs many dev texts."
     citation: ClassVar[str] = "Zadrozny and Elkan (2002), Transforming Classifier Scores into Probabilities"
 
     points: list[list[float]] | None = None  # for each class, probabilities before

@@ -17,7 +17,7 @@ STRENGTHS = (1e6, 1e4, 1e2, 1.0)
 FOLDS = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MatrixScaling(Calibrator, Foldable):
     """p = softmax(W·z + b), with off-diagonal and intercept regularisation (ODIR):
 
@@ -28,6 +28,7 @@ class MatrixScaling(Calibrator, Foldable):
     """
 
     name: ClassVar[str] = "matrix-scaling"
+    about: ClassVar[str] = "A linear mix of all classes; needs many dev texts."
     citation: ClassVar[str] = "Kull et al. (2019), Beyond temperature scaling: Dirichlet calibration"
 
     shapes: ClassVar[Shapes] = {"strength": (), "weights": ("K", "K"), "b": ("K",)}

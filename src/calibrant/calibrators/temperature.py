@@ -18,7 +18,7 @@ from calibrant.types import Outputs
 COLDEST, HOTTEST = 0.01, 100.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Temperature(Calibrator, Foldable):
     """p = softmax(z / T), with the T in [0.01, 100] that minimises, on dev, the cross-entropy to the targets
 
@@ -39,6 +39,7 @@ class Temperature(Calibrator, Foldable):
     """
 
     name: ClassVar[str] = "temperature"
+    about: ClassVar[str] = "One number that corrects confidence; labels stay."
     citation: ClassVar[str] = "Guo et al. (2017), On Calibration of Modern Neural Networks"
     learns_by_heart: ClassVar[bool] = False  # one number cannot
 

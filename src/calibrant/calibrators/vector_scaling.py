@@ -13,11 +13,12 @@ from calibrant.scores.shapes import Shapes
 from calibrant.types import Outputs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VectorScaling(Calibrator, Foldable):
     """p = softmax(w ∘ z + b), with the w and b (K each) that minimise the NLL on dev."""
 
     name: ClassVar[str] = "vector-scaling"
+    about: ClassVar[str] = "Two numbers for each class; a label may change."
     citation: ClassVar[str] = "Guo et al. (2017), On Calibration of Modern Neural Networks"
 
     shapes: ClassVar[Shapes] = {"w": ("K",), "b": ("K",)}

@@ -1,6 +1,8 @@
 """What the commands share on the terminal: a progress bar with the time left, and quiet libraries."""
 
+import gc
 import logging
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
+from calibrant._system.progress import Pace, in_words
 from calibrant.errors import visible
 from calibrant.types import Progress
 
@@ -31,6 +34,7 @@ def working() -> Iterator[Progress]:
     On a terminal it is a bar for each piece of work; elsewhere, in a log file say, a line every half minute.
     """
     console = Console(stderr=True)
+    _load()
     _quiet(console)
     if not console.is_terminal:
         yield _lines(console)
@@ -54,22 +58,6 @@ def working() -> Iterator[Progress]:
             bars.stop()
 
 
-def in_words(done: int, total: int, gone: float, left: float | None) -> str:
-    """How far a piece of work is, with the seconds that it has taken and is likely to take.
-
-    >>> in_words(90, 240, 300, 480)
-    '90 of 240, 5 min gone, 8 min left'
-    """
-    return f"{done} of {total}, {_time(gone)} gone" + ("" if left is None else f", {_time(left)} left")
-
-
-def _time(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
-
-
 class _Words(ProgressColumn):
     def render(self, task: Task) -> Text:
         done, total = int(task.completed), int(task.total or 0)
@@ -77,20 +65,32 @@ class _Words(ProgressColumn):
 
 
 def _lines(console: Console) -> Progress:
-    begun: dict[str, tuple[float, int]] = {}  # when, and how much was done: a resumed training's is not 0
+    paces: dict[str, Pace] = {}
     told = time.monotonic()
 
     def progress(what: str, done: int, total: int) -> None:
         nonlocal told
-        now = time.monotonic()
-        began, first = begun.setdefault(what, (now, done))
-        if now - told >= SECONDS:
-            told, gone = now, now - began
-            left = gone * (total - done) / (done - first) if done > first else None
-            words = in_words(done, total, gone, left)
+        pace = paces.setdefault(what, Pace(done))
+        if time.monotonic() - told >= SECONDS:
+            told, words = time.monotonic(), pace.words(done, total)
             console.print(f"{what}: {words}", markup=False, highlight=False, soft_wrap=True)
 
     return progress
+
+
+def _load() -> None:
+    """What all commands need that work: the classifier, and with it torch and transformers.
+
+    It is there to the end, so that the garbage collector need not look at it, which is a quarter of the time.
+    """
+    if "calibrant.classifier" in sys.modules:
+        return
+    gc.disable()
+    try:
+        import calibrant.classifier  # noqa: F401
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _quiet(console: Console) -> None:

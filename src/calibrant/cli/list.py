@@ -23,7 +23,9 @@ class Kind(StrEnum):
 
 def list_(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
-    verbose: Annotated[bool, typer.Option("--verbose", help="Of methods: choices, cost, citation.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Also cost, citation and what else is known.")
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
 ) -> None:
     """List what can be named in the other commands.
@@ -37,13 +39,10 @@ def list_(
     if json_:
         say_json(rows)
         return
-    from calibrant.cli.tables import plain_table
+    from calibrant.cli.tables import blocks, plain_table
 
-    if not verbose:
-        rows = [{"name": row["name"], "about": row["about"]} if "about" in row else row for row in rows]
-    # Who and when are enough for a table; --json has the titles.
-    short = [
-        {name: value.split(")")[0] + ")" if name == "citation" else value for name, value in row.items()}
-        for row in rows
-    ]
-    say(plain_table(short))
+    if verbose:
+        said = {"cost": "cost of training (plain is 1)"}
+        say(blocks([{said.get(key, key): value for key, value in row.items()} for row in rows]))
+    else:
+        say(plain_table([{"name": row["name"], "what it does": row["about"]} for row in rows]))

@@ -1,6 +1,8 @@
 """Tables for the terminal."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from textwrap import fill
 from typing import Any
 
 from rich import box
@@ -16,6 +18,25 @@ def plain_table(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         table.add_row(*("–" if value is None else visible(value) for value in row.values()))
     return _text(table)
+
+
+def blocks(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A few lines a row, each no wider than the terminal: its name, what it does, and the rest by key."""
+    return "\n\n".join(map(_block, rows))
+
+
+def _block(row: Mapping[str, Any]) -> str:
+    known = {key: value for key, value in row.items() if value not in (None, "")}
+    name, about = known.pop("name"), known.pop("about", "–")
+    lines = [about, *(f"{key.replace('_', ' ')}: {value}" for key, value in known.items())]
+    wrap = partial(
+        fill,
+        width=Console().width,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+    )
+    return "\n".join([visible(name), *(wrap(visible(line)) for line in lines)])
 
 
 def metric_table(results: Mapping[str, Mapping[str, Any]]) -> str:

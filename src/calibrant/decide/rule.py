@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from calibrant.scores import Score
 from calibrant.types import Needs, Outputs
@@ -54,5 +53,7 @@ def cut(scores: Floats, rate: float, level: float) -> float | None:
     >>> cut(np.arange(59.0), rate=0.05, level=0.95), cut(np.arange(58.0), rate=0.05, level=0.95)
     (0.0, None)
     """
+    from scipy.stats import binom  # half a second, and a run's answers do without it
+
     j = int(np.count_nonzero(binom.cdf(np.arange(len(scores)), len(scores), rate) <= 1 - level))
     return float(np.sort(scores)[j - 1]) if j else None

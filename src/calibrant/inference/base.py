@@ -17,6 +17,7 @@ class Inference(ABC):
     """
 
     name: ClassVar[str]
+    about: ClassVar[str] = ""  # what it does, in one line of plain words
     citation: ClassVar[str]
 
     members: int = 1  # how many models, trained from different seeds, it asks

@@ -18,6 +18,7 @@ class DeepEnsemble(Inference):
     """p = 1/M · Σ_m softmax(g_m∘f_m(x)) over M models that differ in their seed."""
 
     name: ClassVar[str] = "ensemble"
+    about: ClassVar[str] = "The mean of several models with different seeds."
     citation: ClassVar[str] = (
         "Lakshminarayanan et al. (2017), Simple and Scalable Predictive Uncertainty Estimation using Deep "
         "Ensembles"

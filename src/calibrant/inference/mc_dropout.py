@@ -37,6 +37,7 @@ class MCDropout(Inference):
     """
 
     name: ClassVar[str] = "mc-dropout"
+    about: ClassVar[str] = "The mean of several passes that drop random units."
     citation: ClassVar[str] = "Gal and Ghahramani (2016), Dropout as a Bayesian Approximation"
     averages: ClassVar[bool] = True
 

@@ -18,6 +18,7 @@ class SinglePass(Inference):
     """The model as it is."""
 
     name: ClassVar[str] = "single"
+    about: ClassVar[str] = "One pass: the model as it is."
     citation: ClassVar[str] = "Devlin et al. (2019), BERT: Pre-training of Deep Bidirectional Transformers"
     averages: ClassVar[bool] = False
 

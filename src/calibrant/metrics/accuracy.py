@@ -19,4 +19,11 @@ def accuracy(probabilities: ArrayLike, labels: ArrayLike) -> float:
     return float((p.argmax(axis=1) == y).mean())
 
 
-ACCURACY = Metric("accuracy", "Accuracy", "classification", higher_is_better=True, function=accuracy)
+ACCURACY = Metric(
+    "accuracy",
+    "Accuracy",
+    "classification",
+    higher_is_better=True,
+    function=accuracy,
+    about="The share of texts whose label is right.",
+)

@@ -34,4 +34,12 @@ def aupr(confidence: ArrayLike, positive: ArrayLike) -> float:
     return float((positives * precision).sum() / positives.sum())
 
 
-AUPR = Metric("aupr", "AUPR", "detection", higher_is_better=True, function=aupr, ranks=True)
+AUPR = Metric(
+    "aupr",
+    "AUPR",
+    "detection",
+    higher_is_better=True,
+    function=aupr,
+    ranks=True,
+    about="How many of the least sure are what should be found.",
+)

@@ -47,4 +47,12 @@ def auroc_error(area: float, positives: int, negatives: int) -> float:
     return math.sqrt(pairs / (positives * negatives))
 
 
-AUROC = Metric("auroc", "AUROC", "detection", higher_is_better=True, function=auroc, ranks=True)
+AUROC = Metric(
+    "auroc",
+    "AUROC",
+    "detection",
+    higher_is_better=True,
+    function=auroc,
+    ranks=True,
+    about="How often, of two texts, the less sure is the one to find.",
+)

@@ -35,6 +35,7 @@ class Metric:
     function: Callable[[Any, Any], float]  # (probabilities, labels) or (confidence, positive), by kind
     ranks: bool = False  # of detection: whether only the order counts, so that any real number may be ranked
     percent: bool = True  # False where a table should not show 100 times the value
+    about: str = ""  # what it says, in one line of plain words
 
     @property
     def arrow(self) -> str:

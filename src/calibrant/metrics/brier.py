@@ -22,5 +22,11 @@ def brier_score(probabilities: ArrayLike, labels: ArrayLike) -> float:
 
 
 BRIER = Metric(
-    "brier", "Brier score", "classification", higher_is_better=False, function=brier_score, percent=False
+    "brier",
+    "Brier score",
+    "classification",
+    higher_is_better=False,
+    function=brier_score,
+    percent=False,
+    about="Squared distance of the probabilities from the truth.",
 )

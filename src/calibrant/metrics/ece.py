@@ -110,4 +110,11 @@ def expected_calibration_error(
     return reliability(p[np.arange(len(p)), predicted], predicted == y, bins, strategy).ece
 
 
-ECE = Metric("ece", "ECE", "classification", higher_is_better=False, function=expected_calibration_error)
+ECE = Metric(
+    "ece",
+    "ECE",
+    "classification",
+    higher_is_better=False,
+    function=expected_calibration_error,
+    about="Mean distance between confidence and accuracy.",
+)

@@ -31,4 +31,12 @@ def fpr95(confidence: ArrayLike, positive: ArrayLike) -> float:
     return float((c[~flags] <= found[needed - 1]).mean())
 
 
-FPR95 = Metric("fpr95", "FPR95", "detection", higher_is_better=False, function=fpr95, ranks=True)
+FPR95 = Metric(
+    "fpr95",
+    "FPR95",
+    "detection",
+    higher_is_better=False,
+    function=fpr95,
+    ranks=True,
+    about="False alarms when 95 % of what should be found is found.",
+)

@@ -74,7 +74,9 @@ def nbaucc(confidence: ArrayLike, positive: ArrayLike, tau: float = 0.5, steps: 
 
 def _bounded_by(tau: float) -> Metric:
     function = partial(nbaucc, tau=tau)
-    return Metric(f"nbaucc_{tau}", f"NBAUCC {tau}", "detection", higher_is_better=True, function=function)
+    about = f"How well a confidence below {tau} finds what it should."
+    name, title = f"nbaucc_{tau}", f"NBAUCC {tau}"
+    return Metric(name, title, "detection", higher_is_better=True, function=function, about=about)
 
 
 NBAUCC_05 = _bounded_by(0.5)

@@ -28,5 +28,11 @@ def negative_log_likelihood(probabilities: ArrayLike, labels: ArrayLike) -> floa
 
 
 NLL = Metric(
-    "nll", "NLL", "classification", higher_is_better=False, function=negative_log_likelihood, percent=False
+    "nll",
+    "NLL",
+    "classification",
+    higher_is_better=False,
+    function=negative_log_likelihood,
+    percent=False,
+    about="How surprised the model is by the true labels.",
 )

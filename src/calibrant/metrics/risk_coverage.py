@@ -51,4 +51,11 @@ def aurc(probabilities: ArrayLike, labels: ArrayLike) -> float:
     return float(risk_coverage(probabilities, labels)[1].mean())
 
 
-AURC = Metric("aurc", "AURC", "classification", higher_is_better=False, function=aurc)
+AURC = Metric(
+    "aurc",
+    "AURC",
+    "classification",
+    higher_is_better=False,
+    function=aurc,
+    about="Mean error of the answered texts, surest first.",
+)

@@ -26,6 +26,7 @@ class Objective(ABC):
     """
 
     name: ClassVar[str]
+    about: ClassVar[str] = ""  # what it does, in one line of plain words
     citation: ClassVar[str]
     terms: ClassVar[dict[str, str]] = {"ce": "error on the training texts"}
     """What each term in the log is, in a person's words; a subclass adds its own."""

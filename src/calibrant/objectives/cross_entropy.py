@@ -15,6 +15,7 @@ class CrossEntropy(Objective):
     """ℓ(g∘f(x), y) = −log p_y."""
 
     name: ClassVar[str] = "cross-entropy"
+    about: ClassVar[str] = "Plain fine-tuning; its confidence is often too high."
     citation: ClassVar[str] = "Devlin et al. (2019), BERT: Pre-training of Deep Bidirectional Transformers"
 
     def loss(self, model: SplitModel, batch: Batch) -> Loss:

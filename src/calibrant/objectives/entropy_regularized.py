@@ -18,6 +18,7 @@ class EntropyRegularized(Objective):
     """CE − β·H(p)."""
 
     name: ClassVar[str] = "entropy-regularized"
+    about: ClassVar[str] = "Adds a penalty on confident answers."
     citation: ClassVar[str] = (
         "Pereyra et al. (2017), Regularizing Neural Networks by Penalizing Confident Output Distributions"
     )

@@ -16,6 +16,7 @@ class LabelSmoothing(Objective):
     """−Σ_k y′_k·log p_k with y′ = (1 − s)·y + s/K: a share s of each label spread over all K classes."""
 
     name: ClassVar[str] = "label-smoothing"
+    about: ClassVar[str] = "Trains towards labels that are not quite certain."
     citation: ClassVar[str] = "Müller et al. (2019), When Does Label Smoothing Help?"
 
     smoothing: float = 0.1

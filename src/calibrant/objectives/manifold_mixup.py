@@ -22,6 +22,7 @@ class ManifoldMixup(Objective):
     """
 
     name: ClassVar[str] = "manifold-mixup"
+    about: ClassVar[str] = "Trains on mixtures of the features of two texts."
     citation: ClassVar[str] = (
         "Verma et al. (2019), Manifold Mixup: Better Representations by Interpolating Hidden States"
     )

@@ -37,6 +37,7 @@ class ManifoldSmoothing(Objective):
     """
 
     name: ClassVar[str] = "manifold-smoothing"
+    about: ClassVar[str] = "The paper's: smooth between texts, unsure beside them."
     citation: ClassVar[str] = (
         "Kong et al. (2020), Calibrated Language Model Fine-Tuning for In- and Out-of-Distribution Data"
     )

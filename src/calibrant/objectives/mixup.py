@@ -46,6 +46,7 @@ class Mixup(Objective):
     """
 
     name: ClassVar[str] = "mixup"
+    about: ClassVar[str] = "Trains on mixtures of two texts."
     citation: ClassVar[str] = "Zhang et al. (2018), mixup: Beyond Empirical Risk Minimization"
 
     alpha: float = 0.2

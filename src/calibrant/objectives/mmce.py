@@ -43,6 +43,7 @@ class MMCE(Objective):
     """
 
     name: ClassVar[str] = "mmce"
+    about: ClassVar[str] = "Closes the gap between confidence and accuracy."
     citation: ClassVar[str] = (
         "Kumar et al. (2018), Trainable Calibration Measures for Neural Networks from Kernel Mean Embeddings"
     )

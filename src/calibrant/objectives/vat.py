@@ -30,6 +30,7 @@ class VAT(Objective):
     """
 
     name: ClassVar[str] = "vat"
+    about: ClassVar[str] = "Wants one answer when a text changes a little."
     citation: ClassVar[str] = (
         "Miyato et al. (2018), Virtual Adversarial Training: A Regularization Method for Supervised and "
         "Semi-Supervised Learning"

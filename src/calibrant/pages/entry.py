@@ -23,6 +23,10 @@ class Entry:
     verdict: Sequence[str] = ()  # a sentence for each kind of text, and why the command
     command: str | None = None  # what to type next
 
+    def __repr__(self) -> str:
+        measured = self.metrics
+        return f"Entry({self.name!r}, accuracy {measured['accuracy']:.1%}, ECE {measured['ece']:.1%})"
+
     @cached_property
     def miscalibration(self) -> Miscalibration:
         """How far its confidence is off, beside what chance would do."""

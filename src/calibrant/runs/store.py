@@ -63,6 +63,10 @@ class Run:
     path: Path
     record: Record
 
+    def __repr__(self) -> str:
+        state = self.name if self.complete else f"{self.name}, not finished"
+        return f"Run({str(self.path)!r}, {state}, {len(self.record.labels)} classes)"
+
     @property
     def model_dir(self) -> Path:
         """What ``from_pretrained`` takes."""

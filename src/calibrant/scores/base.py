@@ -19,12 +19,16 @@ class Score(ABC):
     """From what the classifier says of n texts to (n,) real numbers; LARGER MEANS LESS FAMILIAR."""
 
     name: ClassVar[str]
+    about: ClassVar[str] = ""  # what it does, in one line of plain words
     citation: ClassVar[str]
     needs: ClassVar[Needs] = frozenset()  # what it reads beside logits and probabilities
     learns: ClassVar[bool] = False  # whether it must be fitted on the training texts first
     # Whether it reads the constant that a softmax does not see. The logarithms of an average of several
     # passes have lost it: their exponentials sum to 1, whatever the text.
     needs_own_logits: ClassVar[bool] = False
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
 
     @abstractmethod
     def __call__(self, outputs: Outputs) -> Floats:

@@ -16,6 +16,7 @@ class Energy(Score):
     """
 
     name: ClassVar[str] = "energy"
+    about: ClassVar[str] = "High where all logits are low."
     citation: ClassVar[str] = "Liu et al. (2020), Energy-based Out-of-distribution Detection"
     needs_own_logits: ClassVar[bool] = True
 

@@ -16,7 +16,7 @@ class. Sun et al. take about one in a hundred of a class, of images, of which th
 AT_ONCE = 2**22  # distances held in memory
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NearestNeighbours(FittedScore):
     """s = ‖f/‖f‖ − t₍ₖ₎‖, with t₍ₖ₎ the k-th nearest of the training texts' normalised features.
 
@@ -24,6 +24,7 @@ class NearestNeighbours(FittedScore):
     """
 
     name: ClassVar[str] = "knn"
+    about: ClassVar[str] = "The distance to the nearest training texts."
     citation: ClassVar[str] = "Sun et al. (2022), Out-of-Distribution Detection with Deep Nearest Neighbors"
 
     shapes: ClassVar[Shapes] = {"neighbours": ("n", "h")}

@@ -10,7 +10,7 @@ from calibrant.scores.shapes import Shapes
 from calibrant.types import Needs, Outputs
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _OfLayers(FittedScore):
     citation: ClassVar[str] = Mahalanobis.citation
 
@@ -32,6 +32,7 @@ class LayerMahalanobis(_OfLayers):
     """``mahalanobis`` of the features after the middle layer."""
 
     name: ClassVar[str] = "layer-mahalanobis"
+    about: ClassVar[str] = "Mahalanobis in the middle layer of the model."
     needs: ClassVar[Needs] = frozenset({"middle"})
     shapes: ClassVar[Shapes] = {"means": ("c", "m"), "w": ("m", "m")}
 
@@ -43,6 +44,7 @@ class MeanMahalanobis(_OfLayers):
     """``mahalanobis`` of the features' mean over all layers."""
 
     name: ClassVar[str] = "mean-mahalanobis"
+    about: ClassVar[str] = "Mahalanobis of the mean of all layers."
     needs: ClassVar[Needs] = frozenset({"layers"})
     shapes: ClassVar[Shapes] = {"means": ("c", "a"), "w": ("a", "a")}
 

@@ -11,11 +11,12 @@ from calibrant.scores.shapes import Shapes
 from calibrant.types import Outputs
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Mahalanobis(FittedScore):
     """s = min_k (f − μ_k)ᵀ·Σ⁻¹·(f − μ_k), with one Σ for all classes (see ``gaussian``)."""
 
     name: ClassVar[str] = "mahalanobis"
+    about: ClassVar[str] = "The distance to the nearest class of training texts."
     citation: ClassVar[str] = (
         "Lee et al. (2018), A Simple Unified Framework for Detecting Out-of-Distribution Samples and "
         "Adversarial Attacks"

@@ -12,6 +12,7 @@ class Margin(Score):
     """s = 1 − (p₍₁₎ − p₍₂₎), of the two largest probabilities."""
 
     name: ClassVar[str] = "margin"
+    about: ClassVar[str] = "High where the two best classes are close."
     citation: ClassVar[str] = "Scheffer et al. (2001), Active Hidden Markov Models for Information Extraction"
 
     def __call__(self, outputs: Outputs) -> Floats:

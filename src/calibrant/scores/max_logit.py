@@ -12,6 +12,7 @@ class MaxLogit(Score):
     """s = −max_k z_k. A calibrator does not change it."""
 
     name: ClassVar[str] = "max-logit"
+    about: ClassVar[str] = "High where the best logit is low."
     citation: ClassVar[str] = (
         "Hendrycks et al. (2022), Scaling Out-of-Distribution Detection for Real-World Settings"
     )

@@ -12,6 +12,7 @@ class MaxProbability(Score):
     """s = 1 − max_k p_k: what the classifier itself says, and what training for calibration improves."""
 
     name: ClassVar[str] = "max-probability"
+    about: ClassVar[str] = "High where the confidence is low."
     citation: ClassVar[str] = (
         "Hendrycks and Gimpel (2017), A Baseline for Detecting Misclassified and Out-of-Distribution Examples"
     )

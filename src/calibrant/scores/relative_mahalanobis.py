@@ -11,7 +11,7 @@ from calibrant.scores.shapes import Shapes
 from calibrant.types import Outputs
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RelativeMahalanobis(FittedScore):
     """s = min_k d_k(f) − d_0(f), with d_k(f) = (f − μ_k)ᵀ·Σ⁻¹·(f − μ_k) as in ``mahalanobis`` and d_0 the
     same of a single Gaussian μ_0, Σ_0 of all training texts.
@@ -24,6 +24,7 @@ class RelativeMahalanobis(FittedScore):
     """
 
     name: ClassVar[str] = "relative-mahalanobis"
+    about: ClassVar[str] = "Mahalanobis, less the distance to all training texts."
     citation: ClassVar[str] = (
         "Ren et al. (2021), A Simple Fix to Mahalanobis Distance for Improving Near-OOD Detection"
     )

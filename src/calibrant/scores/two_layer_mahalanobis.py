@@ -12,7 +12,7 @@ from calibrant.scores.shapes import Shapes
 from calibrant.types import Needs, Outputs
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TwoLayerMahalanobis(FittedScore):
     """s = r/σ_r + m/σ_m, where r is ``relative-mahalanobis`` and m ``layer-mahalanobis``.
 
@@ -23,6 +23,7 @@ class TwoLayerMahalanobis(FittedScore):
     """
 
     name: ClassVar[str] = "two-layer-mahalanobis"
+    about: ClassVar[str] = "Sum of relative- and layer-mahalanobis."
     citation: ClassVar[str] = RelativeMahalanobis.citation
     needs: ClassVar[Needs] = frozenset({"features", "middle"})
     shapes: ClassVar[Shapes] = {

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from calibrant._system.progress import in_notebook
+from calibrant._system.quiet import quiet
 from calibrant.calibrators import Calibrator, calibrated, new_calibrator
 from calibrant.classifier import Classifier
 from calibrant.data.files import read_file
@@ -90,6 +92,9 @@ class Audit:
     exported: str | None
     next_command: str
 
+    def __repr__(self) -> str:
+        return f"Audit({self.as_it_is!r}, next: {self.next_command!r})"
+
     def table(self) -> list[dict[str, Any]]:
         """Of each calibrator its NLL on dev texts left out of its fit, and what it does on test."""
         if self.remedy is None:
@@ -165,7 +170,7 @@ def audit(
     probabilities: str | None = None,
     dev_probabilities: str | None = None,
     ood_probabilities: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | None = in_notebook,
 ) -> Audit:
     """Measure a classifier on test and on unfamiliar text; with dev texts, fit calibrators and give advice.
 
@@ -270,6 +275,7 @@ def _given(question: Question, texts: dict[str, Texts]) -> Heard:
     return Heard(said, labels, names)
 
 
+@quiet()
 def _subject(name: str, max_length: int | None) -> Classifier:
     """A model that somebody else trained, of which nothing is asked but its forward pass."""
     model, tokenizer = load_trained(name)

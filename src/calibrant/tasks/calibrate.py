@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from calibrant._system.progress import in_notebook
 from calibrant.calibrators import Calibrator, calibrated
 from calibrant.classifier import load
 from calibrant.metrics.dev import dev_figures
@@ -30,7 +31,7 @@ def calibrate(
     dev: str | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | None = in_notebook,
 ) -> Calibrated:
     """Fit ``calibrator`` on a labelled file, or on the run's own dev texts, and store it in the run.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._system.atomic import write_json
+from calibrant._system.progress import in_notebook
 from calibrant.classifier import Classifier, of_run
 from calibrant.config import RunConfig
 from calibrant.data.named import read_named
@@ -18,7 +19,7 @@ from calibrant.pages.page import write_report
 from calibrant.runs.store import Run
 from calibrant.runs.texts import columns_of
 from calibrant.tasks.train import train
-from calibrant.types import Prediction, Progress, Texts, silent
+from calibrant.types import Prediction, Progress, Texts
 
 METHODS: dict[str, dict[str, Any]] = {
     "bert": {},
@@ -61,7 +62,7 @@ class Asked:
     far: Texts
 
 
-def demo(out: Path | str = "runs/demo", *, seed: int = 0, progress: Progress = silent) -> dict[str, Any]:
+def demo(out: Path | str = "runs/demo", *, seed: int = 0, progress: Progress = in_notebook) -> dict[str, Any]:
     """Train and measure all of them; leave ``summary.json`` and ``report.html`` in ``out``.
 
     What is there already, trained or measured, is used again.

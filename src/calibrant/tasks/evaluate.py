@@ -1,13 +1,14 @@
 """``calibrant evaluate``: measure a run on test text and on unfamiliar text, and keep what was found."""
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._system.progress import in_notebook
 from calibrant.classifier import load
 from calibrant.data import datasets
 from calibrant.data.named import read_named
@@ -33,8 +34,8 @@ class Evaluated:
     entry: Entry
     test: Texts
     ood: Texts | None
-    notes: list[str]  # what was measured on
-    rule_notes: list[str]  # the rule of abstention and what it did, where the run has one
+    notes: list[str] = field(repr=False)  # what was measured on
+    rule_notes: list[str] = field(repr=False)  # the rule of abstention and what it did, where the run has one
 
 
 def evaluate(
@@ -45,7 +46,7 @@ def evaluate(
     text_column: str | None = None,
     label_column: str | None = None,
     scores: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | None = in_notebook,
 ) -> Evaluated:
     """Measure a run. ``test`` and ``ood`` are files or names of datasets; a run that was trained on a
     dataset is measured on that dataset's own where they are not given. With ``scores`` every score of

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from calibrant._system.atomic import check_folder, new_folder, write_text
+from calibrant._system.progress import in_notebook
+from calibrant._system.quiet import quiet
 from calibrant.calibrators import Calibrator, calibrated
 from calibrant.calibrators.foldable import Foldable
 from calibrant.classifier import load, outputs_of
@@ -46,7 +48,7 @@ class Exported:
 
 
 def export(
-    run: Path | str, *, folder: Path | str, onnx: bool = False, progress: Progress | None = None
+    run: Path | str, *, folder: Path | str, onnx: bool = False, progress: Progress | None = in_notebook
 ) -> Exported:
     """Write a run as a plain model: weights, tokenizer and model card, and ``model.onnx`` if asked for.
 
@@ -96,6 +98,7 @@ def check_plain(model: Any) -> None:
         )
 
 
+@quiet()
 def write_plain(
     folder: Path | str,
     model: Any,

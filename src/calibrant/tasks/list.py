@@ -1,6 +1,6 @@
 """``calibrant list``: what can be named elsewhere. Each kind imports what it lists and no more."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -10,7 +10,7 @@ Rows = list[dict[str, Any]]
 
 
 def list_(kind: str) -> Rows:
-    """A row for each entry of a kind: "methods", "objectives", "solvers", "inferences", …"""
+    """A row for each entry of a kind ("methods", "objectives", …): its name, what it does, and more."""
     return pick("kind", kind, KINDS)()
 
 
@@ -28,63 +28,60 @@ def _methods() -> Rows:
             return inferences()[method.inference].citation
         return objectives()[method.objective].citation
 
-    return [asdict(method) | {"citation": citation(method)} for method in METHODS.values()]
+    return [_first(method) | asdict(method) | {"citation": citation(method)} for method in METHODS.values()]
 
 
 def _objectives() -> Rows:
+    from calibrant.methods import METHODS
     from calibrant.objectives import objectives
 
-    return _with_hyper_parameters(objectives())
+    costs = {row.objective: row.cost for row in METHODS.values() if row.inference == "single" and row.cost}
+    return [_first(entry) | {"cost": costs.get(name)} | _more(entry) for name, entry in objectives().items()]
 
 
 def _inferences() -> Rows:
     from calibrant.inference import inferences
 
-    return _with_hyper_parameters(inferences())
+    return [_first(entry) | _more(entry) for entry in inferences().values()]
 
 
 def _solvers() -> Rows:
     from calibrant.objectives.solvers import solvers
 
-    return [{"name": name, "citation": solver.citation} for name, solver in solvers().items()]
+    return [_first(solver) | {"citation": solver.citation} for solver in solvers().values()]
 
 
 def _calibrators() -> Rows:
     from calibrant.calibrators import calibrators
 
-    return [{"name": name, "citation": calibrator.citation} for name, calibrator in calibrators().items()]
+    return [_first(calibrator) | {"citation": calibrator.citation} for calibrator in calibrators().values()]
 
 
 def _scores() -> Rows:
     from calibrant.scores import scores
 
     return [
-        {
-            "name": name,
-            "fitted on": "training texts" if score.learns else None,
-            "citation": score.citation,
-        }
-        for name, score in scores().items()
+        _first(score) | {"fitted on": "training texts" if score.learns else None, "citation": score.citation}
+        for score in scores().values()
     ]
 
 
-def _with_hyper_parameters(entries: Mapping[str, Any]) -> Rows:
-    return [
-        {
-            "name": name,
-            "hyper-parameters": ", ".join(f"{field.name}={field.default}" for field in fields(entry)),
-            "citation": entry.citation,
-        }
-        for name, entry in entries.items()
-    ]
+def _first(entry: Any) -> dict[str, Any]:
+    """What every row begins with."""
+    return {"name": entry.name, "about": entry.about or None}
+
+
+def _more(entry: Any) -> dict[str, Any]:
+    defaults = ", ".join(f"{field.name}={field.default}" for field in fields(entry))
+    return {"hyper-parameters": defaults, "citation": entry.citation}
 
 
 def _metrics() -> Rows:
     from calibrant.metrics import metrics
 
     return [
-        {
-            "name": metric.name,
+        _first(metric)
+        | {
             "title": metric.title,
             "kind": metric.kind,
             "better": "higher" if metric.higher_is_better else "lower",
@@ -97,9 +94,9 @@ def _datasets() -> Rows:
     from calibrant.data import datasets
 
     return [
-        {
-            "name": dataset.name,
-            "unfamiliar text": dataset.ood or "–",
+        _first(dataset)
+        | {
+            "unfamiliar text": dataset.ood,
             "sources": ", ".join(map(str, dataset.sources)),
             "licence": dataset.licence,
             "citation": dataset.citation,

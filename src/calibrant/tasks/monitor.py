@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from calibrant._system.lock import alone
+from calibrant._system.progress import in_notebook
 from calibrant.calibrators import calibrated
 from calibrant.classifier import Classifier, load
 from calibrant.data import datasets
@@ -71,6 +72,9 @@ class Monitored:
     now: Side
     followed: Followed | None = None  # with --follow
 
+    def __repr__(self) -> str:
+        return f"Monitored(moved={self.moved}, {self.then.texts.n} dev texts, {self.now.texts.n} new ones)"
+
 
 def monitor(
     run: Path | str,
@@ -83,7 +87,7 @@ def monitor(
     restart: bool = False,
     text_column: str | None = None,
     label_column: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | None = in_notebook,
 ) -> Monitored:
     """Whether the texts of ``new`` are like dev's to the run.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant._system.atomic import check_folder
+from calibrant._system.progress import in_notebook
 from calibrant._system.rows import format_of, write_rows
 from calibrant.classifier import Classifier, load
 from calibrant.data.files import texts_of
@@ -37,7 +38,7 @@ def predict(
     set_per_class: bool = False,
     dev: str | None = None,
     top: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | None = in_notebook,
 ) -> Iterator[dict[str, Any]]:
     """A row for each text: label, confidence, abstain and probabilities, and with ``coverage`` its ``set``.
 

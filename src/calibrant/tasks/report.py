@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from calibrant._system.progress import in_notebook
 from calibrant.errors import UserError
 from calibrant.pages.entry import Entry
 from calibrant.pages.examples import telling_examples
@@ -23,7 +24,7 @@ def report(
     text_column: str | None = None,
     label_column: str | None = None,
     figures: Path | str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | None = in_notebook,
 ) -> list[Entry]:
     """Evaluate runs, as ``evaluate`` does, and write the page; each is named by its folder.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant._system.progress import in_notebook
 from calibrant.classifier import Classifier, load
 from calibrant.data.named import read_named
 from calibrant.decide.risk import Sample, make_plan, naive_selection, select, smallest_risk
@@ -48,6 +49,10 @@ class Learnt:
     never: tuple[str, ...] = ()  # classes for which nothing could be promised
     chosen_from: int = 0  # models that these texts chose from, where they are the run's own dev texts
 
+    def __repr__(self) -> str:
+        rule, promise, dev = self.stored.rule, self.stored.promise, self.stored.dev
+        return f"Learnt(threshold={rule.threshold:.4f}, risk={promise.risk:g}, coverage={dev.coverage:.4f})"
+
 
 def threshold(
     run: Path | str,
@@ -61,7 +66,7 @@ def threshold(
     score: str | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | None = in_notebook,
 ) -> Learnt:
     """Find the rule that answers most while its promises hold, and store it in the run.
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from calibrant._system.device import device, has_bf16
 from calibrant._system.failures import remembering, writing
+from calibrant._system.progress import in_notebook
+from calibrant._system.quiet import quiet
 from calibrant.calibrators import Calibrator, calibrated
 from calibrant.classifier import of_run
 from calibrant.config import RunConfig
@@ -27,7 +29,7 @@ from calibrant.runs.begin import begin, for_training
 from calibrant.runs.record import MethodRecord, TrainingRecord
 from calibrant.runs.store import Run
 from calibrant.runs.texts import load_splits
-from calibrant.types import Progress, Splits, Texts, silent
+from calibrant.types import Progress, Splits, Texts
 
 if TYPE_CHECKING:
     from calibrant.data.encode import EncodedTexts
@@ -42,7 +44,7 @@ SAFE = "The checkpoints before it are safe, and the same command goes on from th
 KEPT_FIGURES = ("accuracy", "confidence", "nll")
 
 
-def train(config: RunConfig, *, out: Path | str, progress: Progress = silent) -> Run:
+def train(config: RunConfig, *, out: Path | str, progress: Progress = in_notebook) -> Run:
     """Train as the settings say and leave a run in ``out``.
 
     A finished run of the same settings and data is returned as it is; an interrupted one resumes
@@ -145,6 +147,7 @@ def training_times(runs: Sequence[Run]) -> dict[str, float]:
     return {clock: round(sum(each), 1) for clock, each in times.items() if None not in each}
 
 
+@quiet()
 def _train(
     run: Run,
     config: RunConfig,

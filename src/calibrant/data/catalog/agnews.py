@@ -12,4 +12,5 @@ AGNEWS = Dataset(
         FolderSource("agnews", (ClassFirst(2, ("World", "Sports", "Business", "Sci/Tech")), named_columns)),
         HubSource("fancyzhx/ag_news"),
     ),
+    about="News in four topics, title and first lines.",
 )

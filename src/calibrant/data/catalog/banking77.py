@@ -9,4 +9,5 @@ BANKING77 = Dataset(
     "CC-BY 4.0",
     (FolderSource("banking77"), HubSource("mteb/banking77", label="label_text")),
     ood="yahoo",
+    about="Questions of customers to a bank, 77 intents.",
 )

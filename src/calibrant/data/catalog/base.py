@@ -24,6 +24,7 @@ class Dataset:
     sizes: Mapping[str, int] = field(default_factory=dict)  # of a split; drawn where a source has more
     text: str | None = None  # what one is, where people also cut it to a part and call that the dataset
     test_share: float | None = None  # of a dataset that is published in one piece; cut, where it is so here
+    about: str = ""  # what the texts and labels are, in one line of plain words
 
     def read(self, split: str, source: str | None = None) -> Texts:
         """The texts of ``train``, ``dev`` or ``test``.

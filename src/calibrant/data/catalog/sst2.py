@@ -9,4 +9,5 @@ SST_2 = Dataset(
     "research use, as its publisher states",
     # Not stanfordnlp/sst2, whose test labels are withheld.
     (FolderSource("sst-2"), HubSource("SetFit/sst2", label="label_text")),
+    about="Sentences of film reviews, positive or negative.",
 )

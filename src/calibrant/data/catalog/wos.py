@@ -16,8 +16,31 @@ _SOURCES = (
 _TEST_SHARE = 0.4  # 18,794 of 46,985
 _IDS = tuple(map(str, range(134)))
 
-WOS = Dataset("wos", _CITATION, _LICENCE, _SOURCES, ood="agnews", test_share=_TEST_SHARE)
-WOS_100 = Dataset(
-    "wos-100", _CITATION, _LICENCE, _SOURCES, classes=_IDS[:100], ood="wos-34", test_share=_TEST_SHARE
+WOS = Dataset(
+    "wos",
+    _CITATION,
+    _LICENCE,
+    _SOURCES,
+    ood="agnews",
+    test_share=_TEST_SHARE,
+    about="Abstracts of research papers in 134 fields.",
 )
-WOS_34 = Dataset("wos-34", _CITATION, _LICENCE, _SOURCES, classes=_IDS[100:], test_share=_TEST_SHARE)
+WOS_100 = Dataset(
+    "wos-100",
+    _CITATION,
+    _LICENCE,
+    _SOURCES,
+    classes=_IDS[:100],
+    ood="wos-34",
+    test_share=_TEST_SHARE,
+    about="100 of the 134 fields of wos.",
+)
+WOS_34 = Dataset(
+    "wos-34",
+    _CITATION,
+    _LICENCE,
+    _SOURCES,
+    classes=_IDS[100:],
+    test_share=_TEST_SHARE,
+    about="The other 34 fields of wos.",
+)

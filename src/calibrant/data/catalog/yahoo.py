@@ -38,6 +38,7 @@ YAHOO = Dataset(
     ood="yelp",
     sizes={"train": 25_000, "test": 60_000},
     text=_TEXT,
+    about="Questions and answers in ten topics.",
 )
 YAHOO_8 = Dataset(
     "yahoo-8",
@@ -48,7 +49,15 @@ YAHOO_8 = Dataset(
     ood="yahoo-2",
     sizes={"train": 20_000, "test": 48_000},
     text=_TEXT,
+    about="Eight of the ten topics of yahoo.",
 )
 YAHOO_2 = Dataset(
-    "yahoo-2", _CITATION, _LICENCE, _SOURCES, classes=_TOPICS[8:], sizes={"test": 12_000}, text=_TEXT
+    "yahoo-2",
+    _CITATION,
+    _LICENCE,
+    _SOURCES,
+    classes=_TOPICS[8:],
+    sizes={"test": 12_000},
+    text=_TEXT,
+    about="The other two topics of yahoo: family and politics.",
 )

@@ -10,4 +10,5 @@ YELP = Dataset(
     "research use, as its publisher states",
     (FolderSource("yelp", (ClassFirst(1), named_columns)), HubSource("fancyzhx/yelp_polarity")),
     sizes={"test": 38_000},
+    about="Reviews of businesses, positive or negative.",
 )

@@ -39,6 +39,7 @@ class Solver(ABC):
     """Finds both samples of a batch; a δ of None leaves that sample out."""
 
     name: ClassVar[str]
+    about: ClassVar[str] = ""  # what it does, in one line of plain words
     citation: ClassVar[str]
     random_starts: ClassVar[bool] = False  # whether it can start elsewhere than at x
 

@@ -70,6 +70,7 @@ class Learned(Solver):
     """One clean pass, dropout off, as in ``shared``; then a network for each sample proposes where to go."""
 
     name: ClassVar[str] = "learned"
+    about: ClassVar[str] = "A small network proposes the step, and learns along."
     citation: ClassVar[str] = "Jiang et al. (2018), Learning to Defend by Learning to Attack"
 
     @cached_property

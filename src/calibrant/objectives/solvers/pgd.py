@@ -17,6 +17,7 @@ class PGD(Solver):
     """Where both samples start at x, one forward pass serves both, and the partners' features too."""
 
     name: ClassVar[str] = "pgd"
+    about: ClassVar[str] = "As the paper prints it: a random start, then a step."
     citation: ClassVar[str] = (
         "Madry et al. (2018), Towards Deep Learning Models Resistant to Adversarial Attacks"
     )

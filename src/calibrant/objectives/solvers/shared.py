@@ -21,6 +21,7 @@ class Shared(Solver):
     """The samples of ``pgd`` started at x, for the price of one backward pass beside the clean step."""
 
     name: ClassVar[str] = "shared"
+    about: ClassVar[str] = "Faster: one pass over the text serves both samples."
     citation: ClassVar[str] = "Shafahi et al. (2019), Adversarial Training for Free!"
 
     def solve(self, model: SplitModel, batch: Batch, partners: Tensor) -> Solution:

@@ -35,6 +35,7 @@ class YOPO(Solver):
     """One clean pass, dropout off, for the cross-entropy term and both adjoints; then the inner steps."""
 
     name: ClassVar[str] = "yopo"
+    about: ClassVar[str] = "Several steps, at the cost of the first layer."
     citation: ClassVar[str] = (
         "Zhang et al. (2019), You Only Propagate Once: Accelerating Adversarial Training via Maximal "
         "Principle"
