@@ -16,7 +16,7 @@ def predict(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE]...",
+            metavar="FILE",
             help="A file as for training, or - for one text a line on standard input, answered as it comes. "
             "With a folder --out: any number of Parquet, CSV or JSON-lines files, patterns "
             "('corpus/*.parquet') or addresses (s3://…).",

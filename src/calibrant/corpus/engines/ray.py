@@ -72,8 +72,8 @@ class Ray(Engine):
                 raise  # an error of ours that no sentence foresees
             told = cause or f"it ended ({type(error).__name__}); look at Ray's logs"
             raise UserError(
-                f"A worker of the Ray cluster says: {str(told).rstrip('.')}. What is done is kept, and the same "
-                "command goes on."
+                f"A worker of the Ray cluster says: {str(told).rstrip('.')}. What is done is kept, and the "
+                "same command goes on."
             ) from error
 
     @property
