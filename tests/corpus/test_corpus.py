@@ -214,6 +214,27 @@ def test_a_run_whose_dev_texts_are_gone_answers_without_statistics(run_copy, par
         calibrant.monitor(run_copy, new=str(tmp_path / "out"))
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        (
+            "a.csv.gz",
+            gzip.compress(b"text\na card\n" * 99)[:-9],
+            "cannot be read (Compressed file ended before",
+        ),
+        ("a.parquet", b"PAR1 and so on PAR1", "not a Parquet file ("),
+        ("a.xlsx", b"", "cannot be read part by part; use files of .parquet, .csv, .tsv, .jsonl, or .gz"),
+        ("a.csv", b"", "no rows; a corpus needs at least one text."),
+        ("a.csv", b"text,id,id\na card,1,2\n", "2 columns are called 'id'; rename all but one."),
+    ],
+)
+def test_files_that_are_no_corpus(run_copy, tmp_path, name, content, told):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError) as refused:
+        predict_corpus(run_copy, [str(tmp_path / name)], str(tmp_path / "out"))
+    assert told in str(refused.value)
+
+
 def test_one_file_has_the_same_answers(run_copy, tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS[:10]))
@@ -255,7 +276,6 @@ def test_the_same_parts_by_ray_with_an_actor_killed_on_the_way(run_copy, tmp_pat
     names, out = str(tmp_path / "*.jsonl"), tmp_path / "out"
     script = [sys.executable, "-c", RAY, str(run_copy), names, str(out)]
     done = subprocess.run(script, capture_output=True, text=True, env=os.environ, timeout=280)
-    print(done.stderr)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("killed one of"), done.stderr
     predict_corpus(run_copy, [names], str(tmp_path / "here"))

@@ -3,7 +3,7 @@
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from calibrant._system.atomic import check_folder, holds_anything, write_bytes
 from calibrant._system.lock import alone
+from calibrant.data.tables import opened
 from calibrant.errors import NotWritten, UserError
 
 KINDS = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl"}
@@ -34,11 +35,16 @@ class File(BaseModel):
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
         """For reading, unpacked."""
-        import fsspec
+        with asking(self.address):
+            if is_address(self.address):
+                import fsspec
 
-        zipped = "gzip" if self.address.lower().endswith(".gz") else None
-        with _asking(self.address), fsspec.open(self.address, "rb", compression=zipped) as file:
-            yield file
+                zipped = "gzip" if self.address.lower().endswith(".gz") else None
+                source = fsspec.open(self.address, "rb", compression=zipped)
+            else:
+                source = opened(Path(self.address))
+            with source as file:
+                yield file
 
 
 def is_address(name: str) -> bool:
@@ -75,7 +81,7 @@ def _here(pattern: str) -> list[File]:
 
 
 def _elsewhere(pattern: str) -> list[File]:
-    with _asking(pattern):
+    with asking(pattern):
         import fsspec
 
         system, path = fsspec.core.url_to_fs(pattern)
@@ -95,8 +101,8 @@ _VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated"
 
 
 @contextmanager
-def _asking(address: str) -> Iterator[None]:
-    """A store that does not answer, or that nothing here can speak to."""
+def asking(address: str) -> Iterator[None]:
+    """A file that cannot be read, a store that does not answer, or that nothing here can speak to."""
     try:
         yield
     except (OSError, ImportError, ValueError, EOFError) as error:
@@ -110,18 +116,16 @@ class Folder:
     """Where answers go. What is written is there whole or not at all, as far as the store has it so."""
 
     def __init__(self, place: str) -> None:
-        import fsspec
+        self._local = not is_address(place)
+        self.place = str(Path(place).absolute()) if self._local else place.rstrip("/")
+        if not self._local:
+            with asking(place):
+                import fsspec
 
-        self.place = place.rstrip("/") if is_address(place) else str(Path(place).absolute())
-        with _asking(place):
-            self._system, self._root = fsspec.core.url_to_fs(self.place)
+                self._system, self._root = fsspec.core.url_to_fs(self.place)
 
     def __reduce__(self) -> Any:  # for workers elsewhere, who make their own connection
         return Folder, (self.place,)
-
-    @property
-    def _local(self) -> bool:
-        return not is_address(self.place)
 
     def begin(self, known: Sequence[str]) -> None:
         """Refuse a folder that cannot be written to, or holds something else than what is known."""
@@ -150,17 +154,18 @@ class Folder:
 
     def read(self, name: str) -> bytes | None:
         """A file in it; None where it is not there."""
-        try:
-            content: bytes = self._system.cat_file(f"{self._root}/{name}")
-        except FileNotFoundError:
-            return None
-        return content
+        with asking(self.place), suppress(FileNotFoundError):
+            if self._local:
+                return Path(self.place, name).read_bytes()
+            return bytes(self._system.cat_file(f"{self._root}/{name}"))
+        return None
 
     def names(self, folder: str) -> set[str]:
         """Of the files in a folder of it."""
-        self._system.invalidate_cache()
-        try:
+        with asking(self.place), suppress(FileNotFoundError):
+            if self._local:
+                return set(os.listdir(Path(self.place, folder)))
+            self._system.invalidate_cache()
             paths = self._system.ls(f"{self._root}/{folder}", detail=False)
-        except FileNotFoundError:
-            return set()
-        return {path.rsplit("/", 1)[-1] for path in paths}
+            return {path.rsplit("/", 1)[-1] for path in paths}
+        return set()

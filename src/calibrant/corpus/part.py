@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from calibrant.classifier import Classifier, load
 from calibrant.corpus.answers import answer
-from calibrant.corpus.files import KINDS, File, Folder
+from calibrant.corpus.files import KINDS, File, Folder, asking
 from calibrant.corpus.pieces import Piece, Reader, Rejected, reader, sorted_out
 from calibrant.corpus.statistics import Statistics, Then
 from calibrant.data.files import fingerprint
@@ -89,7 +89,8 @@ class Worker:
     def __call__(self, part: Part, progress: Progress | None = None) -> None:
         """Answer a part, and write it."""
         job, kind = self.job, KINDS[self.job.files[part.file].ending]
-        rows, rejected = self._reader(part.file).read(part.piece)
+        with asking(job.files[part.file].address):
+            rows, rejected = self._reader(part.file).read(part.piece)
         chosen, texts, without = sorted_out(rows, job.text_column)
         seen: list[Statistics] = []
 

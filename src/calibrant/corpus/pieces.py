@@ -7,16 +7,18 @@ long its texts are. Rows of Parquet stay an Arrow table, and keep their types; o
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 from calibrant._system.rows import encoded
 from calibrant.corpus.answers import Answers, by_row
-from calibrant.corpus.files import KINDS, File
+from calibrant.corpus.files import KINDS, File, asking
 from calibrant.data.files import flaw
 from calibrant.data.lines import Bad, Delimited, JsonLines, Place
 from calibrant.errors import UserError
 
 ROWS, BYTES = 1 << 14, 1 << 25
+CHANGED = "has changed since its rows were counted; answer the corpus again, into a new folder."
 
 
 class Piece(NamedTuple):
@@ -125,7 +127,8 @@ class LineReader:
             if rows == ROWS or lines.place.offset - begins.offset >= BYTES:
                 pieces.append(Piece(*begins, rows))
                 begins, rows = lines.place, 0
-        return Indexed(list(columns), [*pieces, *([Piece(*begins, rows)] if rows else [])])
+        names = list(self._source.columns or columns)  # of a table even those that are there twice
+        return Indexed(names, [*pieces, *([Piece(*begins, rows)] if rows else [])])
 
     def read(self, piece: Piece) -> tuple[Rows, list[Rejected]]:
         """Its rows, and those that cannot be read."""
@@ -134,13 +137,14 @@ class LineReader:
             self._source.lines.go(place)
             self._rows = self._source.rows()
         found, rejected = Dictionaries(KINDS[self.file.ending]), []
-        for _ in range(piece.rows):
-            number, row = next(self._rows)
+        for number, row in islice(self._rows, piece.rows):
             if isinstance(row, Bad):
                 rejected.append(Rejected(number, row.why, row.raw))
             else:
                 found.numbers.append(number)
                 found.rows.append(row)
+        if len(found.rows) + len(rejected) < piece.rows:
+            raise UserError(f"{self.file.address} {CHANGED}")
         return found, rejected
 
 
@@ -151,7 +155,7 @@ class ParquetReader:
         import pyarrow
         import pyarrow.parquet
 
-        self._stack = ExitStack()
+        self.file, self._stack = file, ExitStack()
         try:
             self._source = pyarrow.parquet.ParquetFile(
                 self._stack.enter_context(file.opened()), buffer_size=1 << 20
@@ -182,7 +186,9 @@ class ParquetReader:
             self._batches, self._at, self._rest = self._from(piece.start)
         held, n = [], 0
         while n < piece.rows:
-            batch = next(self._batches) if self._rest is None else self._rest
+            batch = next(self._batches, None) if self._rest is None else self._rest
+            if batch is None:
+                raise UserError(f"{self.file.address} {CHANGED}")
             held.append(batch.slice(0, piece.rows - n))
             n += len(held[-1])
             self._rest = batch.slice(len(held[-1])) if len(held[-1]) < len(batch) else None
@@ -204,7 +210,7 @@ class ParquetReader:
             if before + len(batch) > start:
                 return batches, start, batch.slice(start - before)
             before += len(batch)
-        raise UserError("The corpus has changed since it was first looked at.")
+        raise UserError(f"{self.file.address} {CHANGED}")
 
 
 Reader = LineReader | ParquetReader
@@ -219,7 +225,8 @@ def index(file: File) -> Indexed:
     """Its columns and pieces."""
     source = reader(file)
     try:
-        return source.index()
+        with asking(file.address):
+            return source.index()
     finally:
         source.close()
 

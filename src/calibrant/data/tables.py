@@ -62,12 +62,13 @@ def decoded(lines: Iterable[bytes], name: str, before: int = 0) -> Iterator[str]
             raise UserError(f"{name}, line {number}: {NOT_UTF8}") from error
 
 
-def _opened(path: Path) -> IO[bytes]:
+def opened(path: Path) -> IO[bytes]:
+    """For reading, unpacked."""
     return cast(IO[bytes], gzip.open(path)) if path.suffix.lower() == ".gz" else open(path, "rb")
 
 
 def _delimited(path: Path, usual: str) -> Table:
-    with _opened(path) as file:
+    with opened(path) as file:
         table = Delimited(file, usual, str(path))
         rows = list(_readable(path, table.rows()))
     if table.delimiter != usual:
@@ -83,7 +84,7 @@ def _delimited(path: Path, usual: str) -> Table:
 
 
 def _json_lines(path: Path) -> Table:
-    with _opened(path) as file:
+    with opened(path) as file:
         rows = list(_readable(path, JsonLines(file).rows()))
     return list(dict.fromkeys(key for _, row in rows for key in row)), rows
 
