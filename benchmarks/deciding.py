@@ -21,7 +21,7 @@ import numpy as np
 from calibrant.calibrators import calibrated
 from calibrant.classifier import load
 from calibrant.data import datasets
-from calibrant.decide.drift import confidence_shift
+from calibrant.decide.drift import confidence_shift, look
 from calibrant.decide.risk import Sample, make_plan, naive_selection, select
 from calibrant.decide.sets import fit_sets
 from calibrant.errors import UserError
@@ -82,7 +82,9 @@ def alarms(then, confidence, draw):
         np.random.default_rng((draw, seed)).permutation(len(confidence))[: len(confidence) // 2]
         for seed in range(HALVES)
     ]
-    return sum(confidence_shift(then, confidence[half]).beyond(TOLERANCE, LEVEL) for half in halves)
+    return sum(
+        confidence_shift(then, look(then, confidence[half])).beyond(TOLERANCE, LEVEL) for half in halves
+    )
 
 
 def measure(path: Path) -> dict:

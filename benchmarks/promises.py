@@ -25,7 +25,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logsumexp, softmax
 
-from calibrant.decide.drift import confidence_shift
+from calibrant.decide.drift import confidence_shift, look
 from calibrant.decide.follow import add_up, count, place
 from calibrant.decide.risk import Plan, Sample, make_plan, naive_selection, select
 
@@ -175,7 +175,7 @@ def follow_cell(values, n, batch, kind, share):
         looks_until.append(np.inf if alarm is None else alarm)
         if not share:
             then, now = confidences
-            single.append(any(confidence_shift(then, part).p < FOLLOW_LEVEL for part in now))
+            single.append(any(confidence_shift(then, look(then, part)).p < FOLLOW_LEVEL for part in now))
     found = np.array(looks_until)
     late = np.sort(found)[[len(found) // 2, int(0.9 * len(found))]]
     return {

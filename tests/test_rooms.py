@@ -35,6 +35,7 @@ ROOMS = {
     "runs": BASE | {"_system", "config", "methods", "data", "calibrators", "scores"},
     "classifier": BASE | NUMBERS | {"_system", "data", "models", "inference", "decide", "runs"},
     "pages": BASE | {"_system", "metrics"},
+    "corpus": BASE | {"_system", "data", "calibrators", "decide", "runs", "classifier"},
 }
 ROOMS["testing"] = BASE | NUMBERS | {"models", "objectives"}
 ROOMS["service"] = BASE | {"data", "calibrators", "decide", "runs", "classifier"}
@@ -56,6 +57,7 @@ ONLY = {
         "inference",
         "training",
         "classifier",
+        "corpus",
         "tasks",
         "study",
         "testing",

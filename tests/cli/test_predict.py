@@ -2,6 +2,10 @@
 
 import csv
 import json
+import os
+import subprocess
+import sys
+from subprocess import PIPE
 
 import pyarrow.parquet as pq
 import pytest
@@ -53,9 +57,13 @@ https://example.org/a.csv is a URL, and only files are read; download it, and na
 $ predict run good.csv --out good.csv
 --out good.csv is the file to read; name a new file.
 $ predict run good.csv --out folder --format csv
---out folder is a folder; name a new file.
-$ predict run good.csv --out decided
-decided: its name does not tell the format; give --format csv, jsonl or parquet.
+--format goes with one file --out; the parts of a folder have that of the corpus.
+$ predict run good.csv --out decided.txt
+decided.txt: its name does not tell the format; give --format csv, jsonl or parquet.
+$ predict run good.csv own.csv
+2 files are answered into a folder; add --out decisions/.
+$ predict run good.csv --engine ray
+--engine goes with a folder; add, for instance, --out decisions/.
 $ predict run good.csv --out decided.csv --format xml
 --format xml: unknown; give --format csv, jsonl or parquet.
 $ predict run good.csv --format csv
@@ -88,15 +96,27 @@ def test_mistakes_in_a_text(text, sentence, command, trained):
     ("content", "sentence"),
     [
         (b"", "standard input: empty; it needs at least one text."),
-        (
-            b"a card\ncaf\xe9\n",
-            "standard input, line 2: not UTF-8; save it as UTF-8 (for instance with `iconv -f ",
-        ),
+        (b"caf\xe9\n", "standard input, line 1: not UTF-8; save it as UTF-8 (for instance with `iconv -f "),
     ],
 )
 def test_mistakes_on_standard_input(content, sentence, command, trained, pipe):
     pipe(content)
     one_sentence(command("predict", trained, "-"), f"{sentence}…")
+
+
+def test_a_line_is_answered_before_the_next_is_written(trained):
+    start = [sys.executable, "-c", "from calibrant.cli import main; main()", "predict", str(trained), "-"]
+    with subprocess.Popen(start, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=os.environ) as process:
+        assert process.stdin is not None
+        for text in (b"a card\n", b"a box\n"):
+            process.stdin.write(text)
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["label"]
+        process.stdin.write(b"a box\ncaf\xe9\na card")
+        rest, told = process.communicate(timeout=60)
+    assert len(rest.splitlines()) == 1  # what came before the line that cannot be read
+    assert b"standard input, line 4: not UTF-8" in told
+    assert process.returncode == 2
 
 
 def test_a_blank_line_is_answered_with_an_empty_decision(command, trained, pipe):
@@ -182,7 +202,7 @@ def test_what_fails_on_the_way_leaves_the_file_of_before(
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Classifier, "predict", interrupted)
+    monkeypatch.setattr(Classifier, "outputs", interrupted)
     assert command("predict", trained, tickets_file[0], "--out", out)[0] == 130
     assert out.read_text() == "before"
 

@@ -10,6 +10,7 @@ from calibrant.decide.drift import (
     confidence_shift,
     expected_accuracy,
     gap_shift,
+    look,
     share,
 )
 from calibrant.metrics import expected_calibration_error
@@ -30,18 +31,18 @@ def allowed(rate, draws):
 def test_the_distance_is_that_of_kolmogorov_and_smirnov(n, m):
     rng = np.random.default_rng(n)
     then, now = rng.random(n).round(2), rng.random(m).round(2) ** 1.2  # with ties
-    shift = confidence_shift(then, now)
+    shift = confidence_shift(then, look(then, now))
     oracle = ks_2samp(then, now, method="asymp")
     assert shift.distance == pytest.approx(oracle.statistic, abs=1e-12)
     assert shift.p == pytest.approx(oracle.pvalue, abs=0.02 if min(n, m) > 100 else 0.2)
-    assert confidence_shift(now, then).distance == pytest.approx(shift.distance)
+    assert confidence_shift(now, look(now, then)).distance == pytest.approx(shift.distance)
 
 
 def test_nothing_moved():
     c = np.random.default_rng(0).random(50)
-    assert confidence_shift(c, c) == confidence_shift(c, np.repeat(c, 3))
-    assert (confidence_shift(c, c).distance, confidence_shift(c, c).p) == (0, 1)
-    assert not confidence_shift(c, c).beyond(tolerance=0, level=0.999)
+    assert confidence_shift(c, look(c, c)) == confidence_shift(c, look(c, np.repeat(c, 3)))
+    assert (confidence_shift(c, look(c, c)).distance, confidence_shift(c, look(c, c)).p) == (0, 1)
+    assert not confidence_shift(c, look(c, c)).beyond(tolerance=0, level=0.999)
 
 
 @pytest.mark.parametrize(("n", "m"), [(60, 400), (500, 500)])
@@ -52,7 +53,7 @@ def test_false_alarms_of_text_like_devs(n, m):
     for seed in range(draws):
         rng = np.random.default_rng(seed)
         (then, then_right), (now, now_right) = answers(rng, n), answers(rng, m)
-        shift, gap = confidence_shift(then, now), gap_shift(then, then_right, now, now_right)
+        shift, gap = confidence_shift(then, look(then, now)), gap_shift(then, then_right, now, now_right)
         moved += shift.beyond(0, level)
         gap_moved += gap.beyond(0, level)
         worth_it += shift.beyond(0.1, level)
@@ -65,7 +66,7 @@ def test_false_alarms_of_text_like_devs(n, m):
 def test_a_trifle_in_a_large_file_is_no_alarm():
     rng = np.random.default_rng(0)
     (then, then_right), (now, now_right) = answers(rng, 50000), answers(rng, 50000, gap=0.03, sharpness=4.5)
-    for shift in (confidence_shift(then, now), gap_shift(then, then_right, now, now_right)):
+    for shift in (confidence_shift(then, look(then, now)), gap_shift(then, then_right, now, now_right)):
         assert shift.p < 1e-6
         assert 0.01 < abs(shift.distance) < 0.06
         assert not shift.beyond(0.1, 0.01)
@@ -79,7 +80,7 @@ def test_power():
         then, then_right = answers(rng, 300)
         now, now_right = answers(rng, 200, gap=0.25)
         lower, _ = answers(rng, 200, sharpness=1.5)
-        assert confidence_shift(then, lower).beyond(0.1, 0.01)
+        assert confidence_shift(then, look(then, lower)).beyond(0.1, 0.01)
         gap = gap_shift(then, then_right, now, now_right)
         assert gap.distance < -0.1
         assert gap.beyond(0.1, 0.005)
@@ -95,7 +96,7 @@ def test_the_accuracy_is_where_it_was_expected(n, m, sharpness, gap):
         rng = np.random.default_rng(seed)
         then, right = answers(rng, n, gap, sharpness)
         now, now_right = answers(rng, m, gap, sharpness)
-        expected = expected_accuracy(then, right, now, level=0.05)
+        expected = expected_accuracy(then, right, look(then, now), level=0.05)
         assert 0 <= expected.low <= expected.value <= expected.high <= 1
         inside += expected.low <= now_right.mean() <= expected.high
         middle.append(expected.value - now_right.mean())
@@ -108,7 +109,7 @@ def test_the_gap_is_significant_where_the_accuracy_is_outside():
     for seed in range(200):
         rng = np.random.default_rng(seed)
         (then, right), (now, now_right) = answers(rng, 300), answers(rng, 200, gap=0.07)
-        expected = expected_accuracy(then, right, now, level=0.05)
+        expected = expected_accuracy(then, right, look(then, now), level=0.05)
         outside = not expected.low <= now_right.mean() <= expected.high
         assert (gap_shift(then, right, now, now_right).p < 0.05) == outside
         seen.add(outside)
@@ -117,7 +118,7 @@ def test_the_gap_is_significant_where_the_accuracy_is_outside():
 
 def test_dev_without_an_error_does_not_promise_that_there_is_none():
     then, right, now = np.full(20, 1.0), np.full(20, True), np.full(5, 1.0)
-    expected = expected_accuracy(then, right, now, level=0.05)
+    expected = expected_accuracy(then, right, look(then, now), level=0.05)
     assert (expected.value, expected.high) == (1, 1)
     assert 0.5 < expected.low < 0.7
     assert gap_shift(then, right, now, np.array([True] * 4 + [False])).p > 0.05

@@ -23,7 +23,7 @@ except ImportError:  # Windows, where nothing is locked
     fcntl = None  # type: ignore[assignment]
 
 FILE = ".lock"
-Doing = Literal["trained", "changed"]
+Doing = Literal["trained", "written", "changed"]
 GRACE = 0.5
 """Seconds until a lock's file surely tells who holds it; a killed process may have left its own number."""
 PATIENCE = 60.0
@@ -36,7 +36,8 @@ _held: set[tuple[int, int, Path]] = set()
 def alone(folder: Path, doing: Doing = "changed") -> Iterator[None]:
     """The folder is this thread's until the end of the block. In it, the same may be asked for again.
 
-    Raises ``Busy`` where another process trains there, and after a minute where it only changes something.
+    Raises ``Busy`` where another process trains or writes there, and after a minute where it changes
+    something.
     """
     holder = (os.getpid(), threading.get_ident(), folder.resolve())
     if fcntl is None or holder in _held:
@@ -85,7 +86,7 @@ def _is_at(file: int, path: Path) -> bool:
 def _refuse(folder: Path, told: str, waited: float) -> None:
     """Raise where there is no use in waiting longer."""
     holder = told or "changed by another process"
-    if told.startswith("trained") and waited > GRACE:
+    if told.startswith(("trained", "written")) and waited > GRACE:
         raise Busy(f"{folder} is being {holder} now; wait until it is done, or take another folder.")
     if waited > PATIENCE:
         raise Busy(f"{folder} is being {holder}, for more than {PATIENCE:.0f} seconds; look what it does.")

@@ -25,7 +25,12 @@ def format_of(path: Path, asked: str | None) -> str:
 def write_rows(path: Path, kind: str, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
     """Write rows, each with a value or nothing for every column."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(path, {"csv": _csv, "jsonl": _json_lines, "parquet": _parquet}[kind](columns, rows))
+    write_bytes(path, encoded(kind, columns, rows))
+
+
+def encoded(kind: str, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> bytes:
+    """The content of such a file."""
+    return {"csv": _csv, "jsonl": _json_lines, "parquet": _parquet}[kind](columns, rows)
 
 
 def _csv(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> bytes:

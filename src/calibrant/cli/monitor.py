@@ -23,7 +23,9 @@ def monitor(
     file: Annotated[
         str,
         typer.Argument(
-            callback=there, help="New texts: a file as for training, labels optional, or a dataset's name."
+            callback=there,
+            help="New texts: a file as for training, labels optional, a dataset's name, or a folder that "
+            "`predict` wrote.",
         ),
     ],
     level: Annotated[

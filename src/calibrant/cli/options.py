@@ -10,8 +10,8 @@ import typer
 
 
 def there(name: str | None) -> str | None:
-    """A file that a user names, where the name is not that of a dataset."""
-    if name is not None and (Path(name).suffix or "://" in name):
+    """A file that a user names, where the name is not that of a dataset or a folder."""
+    if name is not None and Path(name).suffix:
         from calibrant.data.tables import check_path
 
         check_path(name)

@@ -13,10 +13,13 @@ from calibrant.errors import UserError
 
 def predict(
     run: RunFolder,
-    file: Annotated[
-        str | None,
+    files: Annotated[
+        list[str] | None,
         typer.Argument(
-            callback=there, help="A file as for training, or - for one text a line on standard input."
+            metavar="FILE",
+            help="A file as for training, or - for one text a line on standard input, answered as it comes. "
+            "With a folder --out: any number of Parquet, CSV or JSON-lines files, patterns "
+            "('corpus/*.parquet') or addresses (s3://…).",
         ),
     ] = None,
     text: Annotated[list[str] | None, typer.Option(help="A text to classify; repeat for more.")] = None,
@@ -28,11 +31,15 @@ def predict(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Write FILE with all its columns, and the answers beside them, to this file."),
+        str | None,
+        typer.Option(
+            help="Write FILE with all its columns, and the answers beside them, to this file; or to the "
+            "parts of this folder, which goes on where it was killed."
+        ),
     ] = None,
     format_: Annotated[
-        str | None, typer.Option("--format", help="Of --out: csv, jsonl or parquet [as its name ends].")
+        str | None,
+        typer.Option("--format", help="Of --out FILE: csv, jsonl or parquet [as its name ends]."),
     ] = None,
     top: Annotated[
         int | None, typer.Option(min=1, help="Keep the probabilities of so many labels [all; with --out: 1].")
@@ -58,6 +65,17 @@ def predict(
             "[the run's dev texts].",
         ),
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="For a folder: local (this process) or ray (a Ray cluster) [local]."),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Of a running Ray cluster [one of this machine's cores].")
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="For a folder: cores for each model [all with local, 1 with ray]."),
+    ] = None,
 ) -> None:
     """Classify texts: one JSON object a line, with label, confidence, familiarity, abstain and probabilities.
 
@@ -67,15 +85,27 @@ def predict(
     \b
     Example:  calibrant predict runs/tickets --text "My card was swallowed"
               calibrant predict runs/tickets tickets.csv --out decided.csv
+              calibrant predict runs/tickets 'corpus/*.parquet' --out decisions/
     """
-    if (file is None) == (not text):
+    files = files or []
+    if bool(files) == bool(text):
         raise UserError("Give either a FILE (or - for standard input) or --text.")
-    if text_column is not None and file in (None, "-"):
+    if text_column is not None and (text or files == ["-"]):
         raise UserError("--text-column goes with a FILE that has columns; leave it out.")
-    if out is not None and file in (None, "-"):
+    if out is not None and (text or "-" in files):
         raise UserError("--out goes with a FILE whose columns it keeps; send other answers on with >.")
     if format_ is not None and out is None:
         raise UserError("--format goes with --out; add, for instance, --out decided.csv.")
+    whole = out is None or _is_file(out, format_)
+    if whole and len(files) > 1:
+        raise UserError(f"{len(files)} files are answered into a folder; add --out decisions/.")
+    if not whole and format_ is not None:
+        raise UserError("--format goes with one file --out; the parts of a folder have that of the corpus.")
+    for option, given in (("--engine", engine), ("--address", address), ("--threads", threads)):
+        if whole and given is not None:
+            raise UserError(f"{option} goes with a folder; add, for instance, --out decisions/.")
+    if address is not None and engine != "ray":
+        raise UserError("--address is of a Ray cluster; it goes with --engine ray.")
     if coverage is None:
         for option, given in (
             ("--set-method", set_method),
@@ -84,10 +114,12 @@ def predict(
         ):
             if given is not None:
                 raise UserError(f"{option} goes with --coverage; add, for instance, --coverage 0.9.")
+    if whole and files != ["-"]:
+        for file in files:
+            there(file)
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.data.files import is_empty, read_lines
         from calibrant.tasks import predict as task
 
         options: dict[str, Any] = {
@@ -101,19 +133,35 @@ def predict(
             "progress": progress,
         }
         held: list[dict[str, Any]] = []
-        if out is not None and file is not None:
-            counts = task.decide_table(run, file, out, kind=format_, **options)
-        else:
-            texts: list[str | None] | None = None if text is None else list(text)
-            if file == "-":
-                lines = read_lines(sys.stdin.buffer, "standard input", blank=True)
-                file, texts = None, [None if is_empty(line) else line for line in lines]
-            for row in task.predict(run, texts=None if file else texts, file=file, **options):
-                if sys.stdout.isatty():  # where the bar is in the way
+        told = None
+        if out is None:
+            source: dict[str, Any] = {"texts": text} if text else {"file": files[0]}
+            if files == ["-"]:
+                source = {"stream": sys.stdin.buffer}
+            for row in task.predict(run, **source, **options):
+                if sys.stdout.isatty() and files != ["-"]:  # where the bar is in the way
                     held.append(row)
                 else:
                     say_json(row)
+        elif whole:
+            counts = task.predict_file(run, files[0], Path(out), kind=format_, **options)
+            told = "{texts} texts, {abstained} abstained on, {blank} blank".format(**counts)
+        else:
+            from calibrant.corpus.engines import engines
+            from calibrant.registry import pick
+
+            kind = pick("engine", "local" if engine is None else engine, engines())
+            where: dict[str, Any] = {"threads": threads} | ({} if address is None else {"address": address})
+            total = task.predict_corpus(run, files, out, engine=kind(**where), **options)
+            told = f"{total.texts} texts, {total.abstained} abstained on, {total.rejected} rejected"
     for row in held:
         say_json(row)
-    if out is not None:
-        say(f"{out}: {counts['texts']} texts, {counts['abstained']} abstained on, {counts['blank']} blank")
+    if told is not None:
+        say(f"{out}: {told}")
+
+
+def _is_file(out: str, format_: str | None) -> bool:
+    """Whether it is the name of a file, and not of a folder."""
+    if "://" in out or out.endswith("/") or Path(out).is_dir():
+        return False
+    return format_ is not None or Path(out).suffix != ""

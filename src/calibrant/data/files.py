@@ -3,9 +3,9 @@
 import hashlib
 import os
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from calibrant.data.tables import Table, decoded, read_table
 from calibrant.errors import UserError
@@ -98,36 +98,62 @@ def _missing(value: Any) -> bool:
     return value is None or value != value or is_empty(str(value))  # NaN, as tables mark what is missing
 
 
+def flaw(value: Any, what: str, column: str) -> str | None:
+    """Why a cell is no text or label, as the rest of a sentence; None where it is one."""
+    if _missing(value):
+        return f"empty {what} in column {column!r}; fill it or drop the line."
+    if isinstance(value, list | dict | bytes):
+        return (
+            f"the {what} in column {column!r} is of type {type(value).__name__}; write one {what} a line, as "
+            "a string."
+        )
+    try:
+        str(value).encode("utf-8")
+    except UnicodeEncodeError:
+        return f"the {what} in column {column!r} holds half a character; write it whole."
+    return None
+
+
 def _cell(value: Any, where: str, what: str, column: str) -> str:
     """A text or label as a string; refused where it is none."""
-    if _missing(value):
-        raise UserError(f"{where}: empty {what} in column {column!r}; fill it or drop the line.")
-    if isinstance(value, list | dict | bytes):
-        raise UserError(
-            f"{where}: the {what} in column {column!r} is of type {type(value).__name__}; write one {what} a "
-            "line, as a string."
-        )
-    text = str(value)
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise UserError(
-            f"{where}: the {what} in column {column!r} holds half a character; write it whole."
-        ) from error
-    return text
+    if (why := flaw(value, what, column)) is not None:
+        raise UserError(f"{where}: {why}")
+    return str(value)
 
 
-def read_lines(stream: Iterable[bytes], name: str, blank: bool = False) -> list[str]:
-    """One text a line, as a pipe gives them; ``name`` is what messages call the stream.
-
-    A line without anything to be seen is refused, unless ``blank`` ones may be among them.
-    """
+def read_lines(stream: Iterable[bytes], name: str) -> list[str]:
+    """One text a line; ``name`` is what messages call the stream. A blank line is refused."""
     texts = [line.rstrip("\r\n") for line in decoded(stream, name)]
     if texts:
         texts[0] = texts[0].removeprefix("\ufeff")  # a byte-order mark
     for number, text in enumerate(texts, start=1):
-        if is_empty(text) and not blank:
+        if is_empty(text):
             raise UserError(f"{name}, line {number}: empty text; drop the line.")
     if not texts:
         raise UserError(f"{name}: empty; it needs at least one text.")
     return texts
+
+
+def arriving(stream: IO[bytes], name: str) -> Iterator[list[str | None]]:
+    """Texts from a pipe, one a line, as many at a time as have come: nobody waits for the next to be written.
+
+    A blank line is None. ``name`` is what messages call the stream.
+    """
+    number, rest = 0, b""
+    read = getattr(stream, "read1", stream.read)  # which returns what is there
+    while True:
+        chunk: bytes = read(1 << 20)
+        *lines, rest = (rest + chunk).split(b"\n") if chunk else ([rest, b""] if rest else [b""])
+        texts: list[str | None] = []
+        try:
+            for text in decoded(lines, name, number):
+                text = text.rstrip("\r").removeprefix("\ufeff" if number + len(texts) == 0 else "")
+                texts.append(None if is_empty(text) else text)
+        finally:  # what came before a line that cannot be read is answered, too
+            if texts:
+                yield texts
+        number += len(lines)
+        if not chunk:
+            break
+    if number == 0:
+        raise UserError(f"{name}: empty; it needs at least one text.")

@@ -1,9 +1,6 @@
 """Tables from a user's own file: CSV, TSV, JSON lines, Parquet, Excel, or a saved ``datasets`` folder."""
 
-import csv
 import gzip
-import io
-import json
 import logging
 import re
 import warnings
@@ -13,6 +10,8 @@ from pathlib import Path
 from typing import IO, Any, cast
 from zipfile import BadZipFile
 
+from calibrant.data.lines import NOT_UTF8, Bad, Delimited, JsonLines
+from calibrant.data.lines import Row as AnyRow
 from calibrant.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -46,10 +45,6 @@ def read_table(path: Path | str) -> Table:
     path = Path(path)
     try:
         columns, rows = _saved_dataset(path) if path.is_dir() else _READERS[_kind(path)](path)
-    except UnicodeDecodeError:
-        with _opened(path) as file:
-            list(decoded(file, str(path)))  # once more, for the line
-        raise
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
         raise UserError(f"{path} cannot be read ({why}).") from error
@@ -58,90 +53,48 @@ def read_table(path: Path | str) -> Table:
     return columns, rows
 
 
-def decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
-    """Lines as text; one that is not UTF-8 is named."""
-    for number, line in enumerate(lines, start=1):
+def decoded(lines: Iterable[bytes], name: str, before: int = 0) -> Iterator[str]:
+    """Lines as text; one that is not UTF-8 is named, by its number with those before."""
+    for number, line in enumerate(lines, start=before + 1):
         try:
             yield line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise UserError(
-                f"{name}, line {number}: not UTF-8; save it as UTF-8 (for instance with "
-                "`iconv -f latin1 -t utf-8`)."
-            ) from error
+            raise UserError(f"{name}, line {number}: {NOT_UTF8}") from error
 
 
-def _opened(path: Path) -> IO[bytes]:
+def opened(path: Path) -> IO[bytes]:
+    """For reading, unpacked."""
     return cast(IO[bytes], gzip.open(path)) if path.suffix.lower() == ".gz" else open(path, "rb")
 
 
 def _delimited(path: Path, usual: str) -> Table:
-    # utf-8-sig: spreadsheets write a byte-order mark, which would become part of the first column's name.
-    csv.field_size_limit(2**31 - 1)  # the default refuses a text of more than 128 kB
-    with _opened(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
-        delimiter = _delimiter(file.readline(), usual)
-        file.seek(0)
-        reader = csv.DictReader(file, delimiter=delimiter, strict=True)
-        try:
-            columns = list(reader.fieldnames or ())
-            rows = [(reader.line_num, row) for row in reader]
-        except csv.Error as error:
-            line = reader.line_num + 1  # where the row begins that could not be read
-            raise UserError(
-                f"{path}, line {line}: not a well-formed table ({error}); write a quote inside a quoted text "
-                "twice."
-            ) from error
-    if delimiter != usual:
-        logger.info("%s: its columns are told apart by %r", path, delimiter)
-    if rows and not columns:
-        raise UserError(f"{path}, line 1: blank, where the column names should be.")
-    for number, row in rows:
-        if delimiter == "\t" and any(
-            "\t" in cell and "\n" in cell for cell in row.values() if isinstance(cell, str)
-        ):
+    with opened(path) as file:
+        table = Delimited(file, usual, str(path))
+        rows = list(_readable(path, table.rows()))
+    if table.delimiter != usual:
+        logger.info("%s: its columns are told apart by %r", path, table.delimiter)
+    for number, row in rows if table.delimiter == "\t" else ():
+        if any("\t" in cell and "\n" in cell for cell in row.values() if cell is not None):
             warnings.warn(
                 f"{path}, line {number}: a cell that begins with a double quote goes on over several lines; "
                 "if that is not meant, write the quote twice and the cell in quotes.",
                 stacklevel=5,
             )
-        if None in row:  # what DictReader makes of surplus cells: a text with a comma in it, not quoted
-            raise UserError(
-                f"{path}, line {number}: more cells than the {len(columns)} columns; put texts that hold "
-                "the delimiter in double quotes."
-            )
-    return columns, rows
-
-
-def _delimiter(header: str, usual: str) -> str:
-    """The one that makes most columns of the header; the usual one where another makes no more.
-
-    >>> _delimiter("id;text;label", ","), _delimiter("text,label", ","), _delimiter("text", ",")
-    (';', ',', ',')
-    """
-
-    def columns(sign: str) -> int:
-        return len(next(csv.reader([header], delimiter=sign), ()))
-
-    best: str = max([usual, *",;\t|"], key=columns)
-    return best
+    return list(table.columns), rows
 
 
 def _json_lines(path: Path) -> Table:
-    rows: list[Row] = []
-    with _opened(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:  # besides what is no JSON: too long, too deep
-                why = getattr(error, "msg", "beyond what Python reads")
-                raise UserError(
-                    f"{path}, line {number}: not JSON ({why}); each line is one object."
-                ) from error
-            if not isinstance(row, dict):
-                raise UserError(f'{path}, line {number}: expected an object such as {{"text": …}}.')
-            rows.append((number, row))
+    with opened(path) as file:
+        rows = list(_readable(path, JsonLines(file).rows()))
     return list(dict.fromkeys(key for _, row in rows for key in row)), rows
+
+
+def _readable(path: Path, rows: Iterable[AnyRow]) -> Iterator[Row]:
+    """The rows; the first that cannot be read is refused."""
+    for number, row in rows:
+        if isinstance(row, Bad):
+            raise UserError(f"{path}, line {number}: {row.why}")
+        yield number, row
 
 
 def _parquet(path: Path) -> Table:

@@ -25,6 +25,7 @@ from calibrant.metrics.ece import assign_bins, bin_gaps, total_gap
 
 Floats = NDArray[np.floating]
 Flags = NDArray[np.bool_]
+Counts = NDArray[np.integer]
 
 RESAMPLES = 1000
 
@@ -50,18 +51,46 @@ class Shift:
         return abs(self.distance) > tolerance and self.p < level
 
 
-def confidence_shift(then: Floats, now: Floats) -> Shift:
-    """D = sup_t |F_now(t) − F_then(t)| of confidences (n,) and (m,), and p = Q(√(n·m/(n + m)) · D).
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """All that is asked of the confidences of m new texts. What is seen of several parts adds up."""
 
-    Q is the tail of Kolmogorov's distribution: the two-sample test of Kolmogorov and Smirnov.
+    m: int
+    total: float  # the sum of the confidences
+    fallen: Counts  # (2n + 1,) how many fell below the least of dev's, upon it, between it and the next, …
 
-    >>> confidence_shift(np.array([0.8, 0.9]), np.array([0.3, 0.9])).distance
+    @property
+    def mean(self) -> float:
+        """Of the confidences."""
+        return self.total / self.m
+
+
+def look(then: Floats, now: Floats) -> Seen:
+    """At new confidences (m,) beside those of dev (n,).
+
+    >>> look(np.array([0.8, 0.9]), np.array([0.3, 0.9])).fallen
+    array([1, 0, 0, 1, 0])
+    """
+    ordered = np.sort(then)
+    left, right = (np.searchsorted(ordered, now, side=side) for side in ("left", "right"))
+    return Seen(len(now), math.fsum(now), np.bincount(left + right, minlength=2 * len(then) + 1))
+
+
+def confidence_shift(then: Floats, now: Seen) -> Shift:
+    """D = sup_t |F_now(t) − F_then(t)| of confidences (n,) and m new ones, and p = Q(√(n·m/(n + m)) · D).
+
+    Q is the tail of Kolmogorov's distribution: the two-sample test of Kolmogorov and Smirnov. Between two dev
+    confidences F_then is constant and F_now grows, so that D is found at a dev confidence or just below one.
+
+    >>> then = np.array([0.8, 0.9])
+    >>> confidence_shift(then, look(then, np.array([0.3, 0.9]))).distance
     0.5
     """
-    n, m = len(then), len(now)
-    t = np.concatenate([then, now])
-    below_then, below_now = (np.searchsorted(np.sort(c), t, side="right") / len(c) for c in (then, now))
-    distance = float(np.abs(below_now - below_then).max())
+    n, m, ordered = len(then), now.m, np.sort(then)
+    left, right = (np.searchsorted(ordered, ordered, side=side) for side in ("left", "right"))
+    up_to = np.cumsum(now.fallen) / m
+    distances = np.abs([up_to[2 * left] - left / n, up_to[left + right] - right / n])
+    distance = float(distances.max())
     return Shift(distance, float(kolmogorov(math.sqrt(n * m / (n + m)) * distance)))
 
 
@@ -74,8 +103,8 @@ def seen_from(n: int, m: int, level: float) -> float:
     return float(kolmogi(level) * math.sqrt(1 / n + 1 / m))
 
 
-def expected_accuracy(then: Floats, right: Flags, now: Floats, level: float) -> Interval:
-    """How many of the new texts are answered right, from confidences (n,), right (n,) and confidences (m,).
+def expected_accuracy(then: Floats, right: Flags, now: Seen, level: float) -> Interval:
+    """How many of the m new texts are answered right, from confidences (n,), right (n,) and what was seen.
 
     a = mean c_now + mean r_then ± z·√(a(1 − a)/m + var(r_then)/n), z = the normal's 1 − level/2 quantile:
     what confidence says, mended by its gap on dev; the m answers stray about it, and the gap is known from n
@@ -83,8 +112,8 @@ def expected_accuracy(then: Floats, right: Flags, now: Floats, level: float) -> 
     not prove that there are none. Right as long as the gap is dev's: not on unfamiliar text.
     """
     residual = right - then
-    a = float(np.clip(now.mean() + residual.mean(), 0, 1))
-    half = float(ndtri(1 - level / 2)) * _standard_error(a, len(now), residual)
+    a = float(np.clip(now.mean + residual.mean(), 0, 1))
+    half = float(ndtri(1 - level / 2)) * _standard_error(a, now.m, residual)
     return Interval(a, max(0.0, a - half), min(1.0, a + half))
 
 

@@ -1,19 +1,20 @@
 """``calibrant monitor``: compare what a run answers on new texts with what it answered on dev."""
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from calibrant._system.lock import alone
 from calibrant._system.progress import in_notebook
 from calibrant.calibrators import calibrated
 from calibrant.classifier import Classifier, load
+from calibrant.corpus import manifest
+from calibrant.corpus.statistics import Statistics
+from calibrant.corpus.statistics import then as then_of
 from calibrant.data import datasets
 from calibrant.data.named import read_named
 from calibrant.data.splits import check_labels
@@ -28,11 +29,12 @@ from calibrant.decide.drift import (
     seen_from,
     share,
 )
-from calibrant.decide.follow import Counts, Followed, add_up, count, place
+from calibrant.decide.follow import Counts, Followed, add_up
 from calibrant.errors import UserError
 from calibrant.runs import follow as kept_looks
 from calibrant.runs.dev import DevAnswers
 from calibrant.runs.record import ThresholdRecord
+from calibrant.runs.store import Run
 from calibrant.runs.texts import columns_of
 from calibrant.types import Outputs, Progress, Provenance, Texts
 
@@ -93,7 +95,8 @@ def monitor(
 
     Args:
         run: its folder.
-        new: a file of texts, or a dataset's name. Where there are labels, what they say is measured too.
+        new: a file of texts, or a dataset's name. Where there are labels, what they say is measured too. Or a
+            folder that ``predict`` wrote: its manifest is read, and no text.
         dev: a labelled file, columns as in training, to compare with, this once [what the run keeps, or its
             dev texts].
         level: how often chance alone may say "moved"; all intervals are of 1 − level. Where it follows, that
@@ -115,7 +118,10 @@ def monitor(
     if not 0 <= tolerance < 1:
         raise UserError(f"--tolerance must be 0 or more and below 1, got {tolerance:g}.")
     classifier = load(run)
-    texts = _new_texts(classifier, new, text_column, label_column)
+    corpus = manifest.there(new)
+    if corpus and (text_column or label_column):
+        raise UserError(f"{new}: the answers on a corpus, whose columns are not read; leave them out.")
+    texts = None if corpus else _new_texts(classifier, new, text_column, label_column)
     answers = classifier.answer_dev(None, progress) if dev is None else classifier.answers_on(dev, progress)
     if not follow and (flaw := classifier.by_heart(answers)):
         warnings.warn(
@@ -125,20 +131,21 @@ def monitor(
     said = calibrated(answers.outputs, classifier.calibrator)
     p = said.probabilities
     then, then_right = p.max(axis=1), p.argmax(axis=1) == answers.labels
-    outputs = classifier.outputs(texts.texts, classifier.rule.needs, progress)
-    now, now_right = outputs.probabilities.max(axis=1), None
-    if texts.labels is not None:
-        predicted = np.array(classifier.label_names)[outputs.probabilities.argmax(axis=1)]
-        now_right = predicted == np.array(texts.labels)
+    now = (
+        _Now(*manifest.seen(new, classifier.own_run("Answers"), answers.texts))
+        if texts is None
+        else _asked(classifier, texts, said, progress)
+    )
+    seen, labelled = now.statistics.seen, now.labelled
     then_ruled = now_ruled = None
     stored = classifier.own_run("Rules").record.threshold
     if stored is not None:
         then_ruled = _ruled_then(classifier, stored, said, answers.texts, then_right)
-        now_ruled = _ruled(classifier.rule.answers(outputs), now_right)
+        now_ruled = _Ruled(seen.m, now.statistics.abstained, None if labelled is None else labelled.wrong)
 
-    shifts = {"confidence": confidence_shift(then, now)}
-    if now_right is not None:
-        shifts["gap"] = gap_shift(then, then_right, now, now_right)
+    shifts = {"confidence": confidence_shift(then, seen)}
+    if labelled is not None:
+        shifts["gap"] = gap_shift(then, then_right, labelled.confidence, labelled.right)
     if then_ruled is not None and now_ruled is not None and classifier.rule.score is not None:
         shifts["abstention"] = abstention_shift(
             then_ruled.abstained, then_ruled.n, now_ruled.abstained, now_ruled.n
@@ -149,13 +156,13 @@ def monitor(
         with alone(looking.path):  # nobody else's look is lost
             if restart:
                 kept_looks.restart(looking)
-            all_looks = _followed(classifier, answers, texts, outputs, level)
+            all_looks = _followed(looking, answers, now, level)
     moved: bool | None
     if all_looks is not None:
         moved = all_looks.alarm_at is not None or (False if all_looks.enough else None)
     else:
         moved = any(shift.beyond(tolerance, level / len(shifts)) for shift in shifts.values())
-        if not moved and seen_from(len(then), len(now), level / len(shifts)) > LARGE:
+        if not moved and seen_from(len(then), seen.m, level / len(shifts)) > LARGE:
             moved = None
     return Monitored(
         moved=moved,
@@ -164,8 +171,8 @@ def monitor(
         confidence_shift=shifts["confidence"],
         gap_shift=shifts.get("gap"),
         abstention_shift=shifts.get("abstention"),
-        expected_accuracy=expected_accuracy(then, then_right, now, level),
-        unseen_labels=None if texts.labels is None else _unseen(texts.labels, classifier.label_names),
+        expected_accuracy=expected_accuracy(then, then_right, seen, level),
+        unseen_labels=None if labelled is None else labelled.unseen,
         then=Side(
             answers.texts,
             float(then.mean()),
@@ -173,53 +180,66 @@ def monitor(
             **({} if then_ruled is None else then_ruled.intervals(level)),
         ),
         now=Side(
-            texts.provenance(),
-            float(now.mean()),
-            **({} if now_right is None else _measured(now, now_right, level)),
+            now.texts,
+            seen.mean,
+            **({} if labelled is None else _measured(labelled.confidence, labelled.right, level)),
             **({} if now_ruled is None else now_ruled.intervals(level)),
         ),
         followed=all_looks,
     )
 
 
-def _followed(
-    classifier: Classifier, answers: DevAnswers, texts: Texts, outputs: Outputs, level: float
-) -> Followed:
+@dataclass(frozen=True, eq=False)
+class _Labelled:
+    """What labels say of the m new texts."""
+
+    confidence: NDArray[Any]  # (m,)
+    right: NDArray[Any]  # (m,)
+    wrong: int  # of those that the run's rule answers
+    unseen: int  # texts whose label training never saw
+
+
+@dataclass(frozen=True, eq=False)
+class _Now:
+    """What is known of the new texts."""
+
+    texts: Provenance
+    statistics: Statistics
+    labelled: _Labelled | None = None
+
+
+def _asked(classifier: Classifier, texts: Texts, said: Outputs, progress: Progress | None) -> _Now:
+    """Of texts, which are answered now."""
+    outputs = classifier.outputs(texts.texts, classifier.rule.needs, progress)
+    answered, about, labelled = classifier.rule.answers(outputs), texts.provenance(), None
+    if texts.labels is not None:
+        p = outputs.probabilities
+        right = np.array(classifier.label_names)[p.argmax(axis=1)] == np.array(texts.labels)
+        unseen = sum(label not in classifier.label_names for label in texts.labels)
+        labelled = _Labelled(p.max(axis=1), right, int((answered & ~right).sum()), unseen)
+    compared = then_of(classifier.calibrator, said)
+    looked = compared.look(classifier.calibrator, outputs, answered, int(about.fingerprint, 16))
+    return _Now(about, looked, labelled)
+
+
+def _followed(run: Run, answers: DevAnswers, now: _Now, level: float) -> Followed:
     """What all looks say, this one included; the run keeps it. The same texts count once."""
-    run, n = classifier.own_run("Looks"), answers.texts.n
-    known, about = kept_looks.read(run, answers.texts), texts.provenance()
+    known = kept_looks.read(run, answers.texts)
     seen = [look.texts.fingerprint for look in known.looks]
-    if about.fingerprint in seen:
+    if now.texts.fingerprint in seen:
         warnings.warn(
-            f"These very texts ({about.source}) were counted before, as look "
-            f"{seen.index(about.fingerprint) + 1}, and are not counted again.",
+            f"These very texts ({now.texts.source}) were counted before, as look "
+            f"{seen.index(now.texts.fingerprint) + 1}, and are not counted again.",
             stacklevel=3,
         )
     else:
-        then, now = (_order(classifier, said) for said in (answers.outputs, outputs))
-        seed = int(about.fingerprint, 16)
-        counts = {name: count(place(then[name], now[name], seed), n).tolist() for name in then}
-        known = known.model_copy(
-            update={"looks": [*known.looks, kept_looks.Look(texts=about, counts=counts)]}
-        )
+        look = kept_looks.Look(texts=now.texts, counts=now.statistics.followed)
+        known = known.model_copy(update={"looks": [*known.looks, look]})
         kept_looks.write(run, known)
     looks: list[dict[str, Counts]] = [
         {name: np.array(counts) for name, counts in look.counts.items()} for look in known.looks
     ]
-    return add_up(looks, n, level)
-
-
-def _order(classifier: Classifier, outputs: Outputs) -> dict[str, NDArray[Any]]:
-    """By what texts are ordered, the more familiar the larger.
-
-    The confidence is that before the calibrator, which may know the dev texts.
-    """
-    found = {"confidence": softmax(outputs.logits, axis=1).max(axis=1)}
-    if classifier.calibrator is not None:
-        distance = classifier.calibrator.distance(outputs)
-        if distance is not None:
-            found = {"familiarity": -distance, **found}
-    return found
+    return add_up(looks, answers.texts.n, level)
 
 
 @dataclass(frozen=True)
@@ -275,10 +295,6 @@ def _new_texts(classifier: Classifier, new: str, text_column: str | None, label_
             check_labels(texts, classifier.label_names)
         texts = replace(texts, labels=None)
     return texts
-
-
-def _unseen(labels: Sequence[str], known: Sequence[str]) -> int:
-    return sum(label not in known for label in labels)
 
 
 def _measured(confidence: NDArray[Any], right: NDArray[Any], level: float) -> dict[str, Interval]:

@@ -1,10 +1,10 @@
 """``calibrant predict``: what a run says of texts, a few thousand at a time."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -12,18 +12,20 @@ from calibrant._system.atomic import check_folder
 from calibrant._system.progress import in_notebook
 from calibrant._system.rows import format_of, write_rows
 from calibrant.classifier import Classifier, load
-from calibrant.data.files import texts_of
+from calibrant.corpus.answers import AT_ONCE, added, answer, by_row, renamed
+from calibrant.corpus.engines import Engine
+from calibrant.corpus.engines.local import Local
+from calibrant.corpus.manifest import Total
+from calibrant.corpus.run import answer_corpus
+from calibrant.data.files import arriving, texts_of
 from calibrant.data.tables import read_table
+from calibrant.decide.rule import Rule
 from calibrant.decide.sets import SetRule, check_request
 from calibrant.errors import UserError
-from calibrant.runs.store import load as load_run
 from calibrant.runs.texts import columns_of
-from calibrant.types import Progress
+from calibrant.types import Progress, silent
 
 logger = logging.getLogger(__name__)
-DIGITS = 4
-AT_ONCE = 4096
-"""Texts that are answered together, so that an interruption keeps what was answered before."""
 
 
 def predict(
@@ -31,6 +33,7 @@ def predict(
     *,
     texts: Sequence[str | None] | None = None,
     file: str | None = None,
+    stream: IO[bytes] | None = None,
     text_column: str | None = None,
     threshold: float | None = None,
     coverage: float | None = None,
@@ -42,12 +45,13 @@ def predict(
 ) -> Iterator[dict[str, Any]]:
     """A row for each text: label, confidence, abstain and probabilities, and with ``coverage`` its ``set``.
 
-    A row of the file without text, and a text that is None, have an answer without label.
+    A row of the file without text, a blank line, and a text that is None, have an answer without label.
 
     Args:
         run: its folder.
         texts: to be classified; or
-        file: with the texts, as for training.
+        file: with the texts, as for training; or
+        stream: with a text a line. What has come is answered, before more is waited for.
         text_column: of the file; as in training where it is not given.
         threshold: abstain below this confidence, 0 never; the run's own rule where it is not given.
         coverage: add the labels that hold the true one for this share of the texts.
@@ -57,32 +61,36 @@ def predict(
         top: keep only the probabilities of that many labels, the most probable first.
         progress: told of each batch.
     """
-    if (texts is None) == (file is None):
-        raise UserError("predict takes either texts or a file with texts; give one of the two.")
+    if sum(source is not None for source in (texts, file, stream)) != 1:
+        raise UserError("predict takes texts, a file with texts or a stream of lines; give one of them.")
     if coverage is not None:
         check_request(coverage, set_method)
     classifier = load(run)
-    if texts is None:
+    if file is not None:
         column, _ = columns_of(classifier.own_run("Columns"), text_column)
-        texts = texts_of(read_table(file or ""), file or "", column)
-    if blank := sum(text is None for text in texts):
-        logger.warning("%d of %d texts are blank; their answers are empty.", blank, len(texts))
-    rule = None
-    if coverage is not None:
-        classifier.answer_dev(dev, progress)
-        rule = classifier.set_rule(coverage, set_method, set_per_class)
-    return _rows(classifier, texts, threshold, rule, top, progress)
+        texts = texts_of(read_table(file), file, column)
+    rule = _set_rule(classifier, coverage, set_method, set_per_class, dev, progress)
+    if texts is not None:
+        slices = [texts[start : start + AT_ONCE] for start in range(0, len(texts), AT_ONCE)]
+        return _rows(classifier, slices, len(texts), threshold, rule, top, progress)
+    assert stream is not None
+    return _rows(classifier, arriving(stream, "standard input"), 0, threshold, rule, top, None)
 
 
-def decide_table(
+def predict_file(
     run: Path | str,
     file: str,
     out: Path,
     *,
     kind: str | None = None,
     text_column: str | None = None,
+    threshold: float | None = None,
+    coverage: float | None = None,
+    set_method: str = "lac",
+    set_per_class: bool = False,
+    dev: str | None = None,
     top: int | None = None,
-    **options: Any,
+    progress: Progress | None = None,
 ) -> dict[str, int]:
     """Write a file with all columns and rows of ``file``, in their order, and what the run says beside them.
 
@@ -92,77 +100,127 @@ def decide_table(
         out: the file to write.
         kind: "csv", "jsonl" or "parquet"; as the name of ``out`` tells where it is not given.
         text_column: of the file; as in training where it is not given.
+        threshold: as the other options, of ``predict``.
+        coverage: the same.
+        set_method: the same.
+        set_per_class: the same.
+        dev: the same.
         top: add that many labels, the most probable first.
-        options: others of ``predict``.
+        progress: told of each batch.
 
     Returns:
         How many texts there were, and how many of them were blank or abstained on.
     """
     kind = format_of(out, kind)
     check_folder(out.parent, "the file with the answers")
-    if out.is_dir() or (out.exists() and Path(file).exists() and out.samefile(file)):
-        what = "a folder" if out.is_dir() else "the file to read"
-        raise UserError(f"--out {out} is {what}; name a new file.")
+    if out.exists() and Path(file).exists() and out.samefile(file):
+        raise UserError(f"--out {out} is the file to read; name a new file.")
     columns, rows = table = read_table(file)
     for name in columns:
         if columns.count(name) > 1:
             raise UserError(f"{file}: {columns.count(name)} columns are called {name!r}; rename all but one.")
-    texts = texts_of(table, file, columns_of(load_run(run), text_column)[0])
-    found = predict(run, texts=texts, top=top, **options)
-    answers = [_flat(answer, 1 if top is None else top) for answer in found]
-    added = _renamed(list(dict.fromkeys(name for answer in answers for name in answer)), columns, file)
-    joined = [
-        row | {added[name]: value for name, value in answer.items()}
-        for (_, row), answer in zip(rows, answers, strict=True)
-    ]
-    write_rows(out, kind, [*columns, *added.values()], joined)
-    blank = sum(answer["label"] is None for answer in answers)
-    return {
-        "texts": len(answers),
-        "blank": blank,
-        "abstained": sum(answer["abstain"] for answer in answers) - blank,
-    }
+    classifier = load(run)
+    texts = texts_of(table, file, columns_of(classifier.own_run("Columns"), text_column)[0])
+    top = min(1 if top is None else top, len(classifier.label_names))
+    sets = _set_rule(classifier, coverage, set_method, set_per_class, dev, progress)
+    called = renamed(added(top, sets is not None), columns, file)
+    there = [text for text in texts if text is not None]
+    rule = classifier.rule if threshold is None else Rule(threshold)
+    found = answer(classifier, there, rule, top, sets, progress)
+    answers, nothing = by_row(found), dict.fromkeys(called) | _nothing(sets)
+    joined = []
+    for (_, row), text in zip(rows, texts, strict=True):
+        said = nothing if text is None else next(answers)
+        joined.append(row | {name: said[what] for what, name in called.items()})
+    write_rows(out, kind, [*columns, *called.values()], joined)
+    _tell_blanks(len(texts) - len(there), len(texts))
+    abstained = sum(found["abstain"][1])
+    return {"texts": len(texts), "blank": len(texts) - len(there), "abstained": abstained}
 
 
-def _flat(answer: dict[str, Any], top: int) -> dict[str, Any]:
-    """A row of a table: with ``top``, the second label in a column of its own, and so on."""
-    others = list(answer["probabilities"].items())[1:top]
-    row = {name: _rounded(answer[name]) for name in ("label", "confidence", "familiarity", "abstain")}
-    for rank, (label, p) in enumerate(others, start=2):
-        row |= {f"label_{rank}": label, f"confidence_{rank}": _rounded(p)}
-    return row | ({"set": answer["set"]} if "set" in answer else {})
+def predict_corpus(
+    run: Path | str,
+    files: Sequence[str],
+    out: str,
+    *,
+    engine: Engine | None = None,
+    text_column: str | None = None,
+    threshold: float | None = None,
+    coverage: float | None = None,
+    set_method: str = "lac",
+    set_per_class: bool = False,
+    dev: str | None = None,
+    top: int | None = None,
+    progress: Progress | None = None,
+) -> Total:
+    """Write all rows of many files, and what the run says beside them, into the parts of a folder.
+
+    What was killed goes on where it was. A row without a text, or that cannot be read, is put aside.
+
+    Args:
+        run: its folder.
+        files: names or patterns (``corpus/*.parquet``) of Parquet, CSV, TSV or JSON-lines files, here or at
+            an address that fsspec knows.
+        out: the folder to write, here or at such an address.
+        engine: where the work is done; this process where it is not given.
+        text_column: of the files; as in training where it is not given.
+        threshold: as the other options, of ``predict``.
+        coverage: the same.
+        set_method: the same.
+        set_per_class: the same.
+        dev: the same.
+        top: add that many labels, the most probable first.
+        progress: told of the rows that are done.
+
+    Returns:
+        What all parts come to; it is in ``manifest.json``, too, which ``monitor`` reads.
+    """
+    if coverage is not None:
+        check_request(coverage, set_method)
+    return answer_corpus(
+        run,
+        files,
+        out,
+        engine=Local() if engine is None else engine,
+        text_column=text_column,
+        threshold=threshold,
+        top=1 if top is None else top,
+        sets=None if coverage is None else (coverage, set_method, set_per_class),
+        dev=dev,
+        progress=silent if progress is None else progress,
+    )
 
 
-def _rounded(value: Any) -> Any:
-    return round(value, DIGITS) if isinstance(value, float) else value
-
-
-def _renamed(names: Sequence[str], columns: Sequence[str], file: str) -> dict[str, str]:
-    """What each new column is called, where the file may have one of its name: the true label, say."""
-    called = {name: f"predicted_{name}" if name in columns else name for name in names}
-    for name, other in called.items():
-        if other in columns:
-            raise UserError(f"{file}: has columns {name!r} and {other!r} already; rename one of them.")
-        if other != name:
-            logger.info("%s has a column %r; the answer is in %r", file, name, other)
-    return called
+def _set_rule(
+    classifier: Classifier,
+    coverage: float | None,
+    method: str,
+    per_class: bool,
+    dev: str | None,
+    progress: Progress | None,
+) -> SetRule | None:
+    if coverage is None:
+        return None
+    classifier.answer_dev(dev, progress)
+    return classifier.set_rule(coverage, method, per_class)
 
 
 def _rows(
     classifier: Classifier,
-    texts: Sequence[str | None],
+    slices: Iterable[Sequence[str | None]],
+    total: int,
     threshold: float | None,
     rule: SetRule | None,
     top: int | None,
     progress: Progress | None,
 ) -> Iterator[dict[str, Any]]:
-    for start in range(0, len(texts), AT_ONCE):
+    blank = n = 0
+    for some in slices:
 
-        def moved(what: str, done: int, total: int, start: int = start) -> None:
+        def moved(what: str, done: int, of_these: int, before: int = n) -> None:
             if progress is not None:
-                progress(what, start + done, len(texts))
+                progress(what, before + done, total)
 
-        some = texts[start : start + AT_ONCE]
         there = [text for text in some if text is not None]
         decisions = classifier.predict(there, threshold=threshold, progress=moved) if there else []
         rows = [asdict(decision) for decision in decisions]
@@ -176,10 +234,17 @@ def _rows(
                 row["probabilities"] = dict(ranked[:top])
         answered = iter(rows)
         for text in some:
-            yield _nothing(rule) if text is None else next(answered)
+            yield _nothing(rule) | {"probabilities": {}} if text is None else next(answered)
+        n, blank = n + len(some), blank + len(some) - len(there)
+    _tell_blanks(blank, n)
 
 
 def _nothing(rule: SetRule | None) -> dict[str, Any]:
     """The answer where there is no text."""
     empty: dict[str, Any] = {"label": None, "confidence": None, "familiarity": None, "abstain": True}
-    return empty | {"probabilities": {}} | ({} if rule is None else {"set": []})
+    return empty if rule is None else empty | {"set": []}
+
+
+def _tell_blanks(blank: int, n: int) -> None:
+    if blank:
+        logger.warning("%d of %d texts are blank; their answers are empty.", blank, n)

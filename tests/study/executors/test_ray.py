@@ -97,5 +97,5 @@ def test_no_cluster_on_this_machine(tmp_path):
 def test_more_threads_than_any_machine_has(tmp_path):
     code, said = told(tmp_path, "--threads", "4096")
     assert code == 2, said
-    assert "calibrant: --threads 4096: a training runs on one machine, and the largest of the Ray" in said
+    assert "calibrant: --threads 4096: a model runs on one machine, and the largest of the Ray" in said
     assert f"cluster has {os.cpu_count()} cores; ask for fewer." in said
