@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from platform import node
 from typing import Any
 
 from calibrant._system.atomic import holds_anything
@@ -79,3 +80,13 @@ def begin(
         )
         record.write(path)
         return Run(path, record)
+
+
+def check_shared(run: Run, splits: Splits) -> None:
+    """Refuse a machine that does not see the run, or has read other texts, where several train together."""
+    if not run.path.exists():
+        raise UserError(
+            f"{run.path} is not there on {node()}; give an --out on a file system that all machines share."
+        )
+    if DataRecord(**splits.provenance()) != run.record.data:
+        raise UserError(f"{node()} has other training or dev texts than the run; give all machines the same.")
