@@ -25,7 +25,7 @@ TEXTS = 124  # three steps of 32 texts and a short one
 LONGEST = 32
 
 
-def in_processes(work, *args, processes=PROCESSES):
+def in_processes(work, *args, processes=PROCESSES, seconds=120):
     """What ``work(*args)`` gives in each of them, started with the variables that torchrun sets."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -40,7 +40,7 @@ def in_processes(work, *args, processes=PROCESSES):
         child.start()
     answers = []
     for (answer, _), child in zip(pipes, children, strict=True):
-        answers.append(answer.recv() if answer.poll(120) else "no answer")
+        answers.append(answer.recv() if answer.poll(seconds) else "no answer")
         child.join(10)
         child.kill()
     for answer in answers:

@@ -3,7 +3,6 @@
 import logging
 import shutil
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -90,8 +89,27 @@ def fitted(settings, out, kill_at=None, seconds_between_checkpoints=300.0):
         return error, told, lines
 
 
-def test_one_run_of_two_processes(settings, tmp_path):
-    (first, told, lines), (second, *silence) = in_processes(fitted, settings, tmp_path / "run")
+def nlls(record):
+    return [entry["eval_nll"] for entry in record.training.history if "eval_nll" in entry]
+
+
+def interrupted_and_resumed(settings, tmp_path, seconds):
+    """With two processes, resumed with two; resumed with one it ends well, too."""
+    (first, *_), (second, *_) = in_processes(fitted, settings, tmp_path / "two", 8, seconds)
+    assert isinstance(first, KeyboardInterrupt)
+    assert isinstance(second, Lost)
+    assert str(second).endswith("The same command goes on from the last checkpoint.")
+    shutil.copytree(tmp_path / "two", tmp_path / "one")
+    resumed, _, lines = in_processes(fitted, settings, tmp_path / "two")[0]
+    assert any(line.startswith("Resuming") for line in lines)
+    alone = fitted(settings, tmp_path / "one")[0]
+    assert (alone.status, alone.training.steps) == ("complete", 15)
+    assert nlls(alone)[:2] == nlls(resumed)[:2]  # of before the interruption
+    return resumed.files
+
+
+def test_one_run_of_two_processes_and_the_same_after_an_interruption(settings, tmp_path):
+    (first, told, lines), (second, *silence) = in_processes(fitted, settings, tmp_path / "whole")
     assert first == second
     assert first.status == "complete"
     assert [what.split()[0] for what in dict.fromkeys(told)] == ["features", "train", "train", "dev"]
@@ -104,40 +122,23 @@ def test_one_run_of_two_processes(settings, tmp_path):
     for name in start[0].keys() & {"eval_nll", "eval_refinement", "eval_accuracy"}:  # the same probe
         assert start[0][name] == pytest.approx(start[1][name], abs=1e-5)
     texts = [text for text, _ in noisy_corpus(60, seed=3)]
-    p, q = (load(tmp_path / name).predict_proba(texts) for name in ("run", "alone"))
+    p, q = (load(tmp_path / name).predict_proba(texts) for name in ("whole", "alone"))
     assert np.abs(p - q).mean() < 0.1  # dropout draws differ
-    assert 0 < load(tmp_path / "run").predict(texts[:1])[0].familiarity <= 1
-    assert {file.name for file in (tmp_path / "run").iterdir()} == {
+    assert 0 < load(tmp_path / "whole").predict(texts[:1])[0].familiarity <= 1
+    assert {file.name for file in (tmp_path / "whole").iterdir()} == {
         *("model", "calibrant.json", "README.md"),
         f"calibrator-{first.calibrator.arrays[:16]}.safetensors",
     }
+    assert interrupted_and_resumed(settings, tmp_path, 300.0) == first.files  # the very weights
 
 
-def nlls(record):
-    return [entry["eval_nll"] for entry in record.training.history if "eval_nll" in entry]
-
-
-@pytest.mark.parametrize(
-    "seconds",
-    [300.0, pytest.param(0.0, marks=pytest.mark.slow)],
-    ids=["after an epoch", "within an epoch"],
-)
-def test_interrupted_with_two_it_goes_on_with_two_or_one(settings, tmp_path, seconds):
-    (first, *_), (second, *_) = in_processes(fitted, settings, tmp_path / "two", 8, seconds)
-    assert isinstance(first, KeyboardInterrupt)
-    assert isinstance(second, Lost)
-    assert str(second).endswith("The same command goes on from the last checkpoint.")
-    shutil.copytree(tmp_path / "two", tmp_path / "one")
+@pytest.mark.slow
+def test_interrupted_within_an_epoch(settings, tmp_path):
     whole = in_processes(fitted, settings, tmp_path / "whole")[0][0]
-    resumed, _, lines = in_processes(fitted, settings, tmp_path / "two")[0]
-    assert any(line.startswith("Resuming") for line in lines)
-    assert resumed.files == whole.files  # the very weights
-    assert nlls(resumed) == nlls(whole)
-    alone = fitted(settings, tmp_path / "one")[0]
-    assert (alone.status, alone.training.steps) == ("complete", 15)
-    assert nlls(alone)[:2] == nlls(whole)[:2]  # of before the interruption
+    assert interrupted_and_resumed(settings, tmp_path, 0.0) == whole.files
 
 
+@pytest.mark.slow
 def test_begun_with_one_it_goes_on_with_two(settings, tmp_path):
     assert isinstance(fitted(settings, tmp_path / "run", kill_at=8)[0], KeyboardInterrupt)
     first, second = in_processes(fitted, settings, tmp_path / "run")
@@ -174,19 +175,13 @@ def test_a_folder_of_somebody_else_is_refused_once(settings, tmp_path):
 # the parts
 
 
-def elsewhere(here, there):
-    """Another machine, where the file system is another."""
-    path = here if processes.rank() == 0 else there
-    with processes.together():
-        return processes.one_first(lambda: Path(path).read_text())
-
-
 def test_a_machine_that_lacks_a_file_says_so_itself(tmp_path):
-    (tmp_path / "here").write_text("here")
+    (tmp_path / "0").write_text("on the first machine")
 
     def both():
         try:
-            return elsewhere(tmp_path / "here", tmp_path / "there")
+            with processes.together():
+                return processes.one_first(lambda: (tmp_path / str(processes.rank())).read_text())
         except (OSError, UserError) as error:
             return error
 
@@ -233,11 +228,12 @@ def test_shares_come_together_in_order():
 
 @pytest.mark.parametrize(("variable", "name"), processes.UNTESTED.items())
 def test_other_ways_to_share_a_model_are_refused(tmp_path, settings, monkeypatch, variable, name):
+    args = arguments(tmp_path)
     monkeypatch.setenv(variable, "true")
     with pytest.raises(UserError, match=f"does not train with {name}.*torchrun"):
         train(settings, out=tmp_path / "run")
     with pytest.raises(UserError, match=f"does not train with {name}.*torchrun"):
-        CalibratedTrainer(model=tiny_bert(), args=arguments(tmp_path))
+        CalibratedTrainer(model=tiny_bert(), args=args)
 
 
 @pytest.mark.parametrize(("option", "name"), [("fsdp", "FSDP"), ("deepspeed", "DeepSpeed")])

@@ -37,10 +37,10 @@ def speaks() -> bool:
 
 def end(error: UserError) -> NoReturn:
     """Because another process failed. If it could, it says why."""
+    _ignore_launcher()
     if isinstance(error, Elsewhere):
         time.sleep(1)  # as soon as one ends, the launcher ends the others, also the one that says why
     elif speaks():
-        _ignore_launcher()
         say(f"calibrant: {error}", err=True)
     sys.exit(2)
 
@@ -62,8 +62,8 @@ def _ignore_launcher() -> None:
 def _ended(*_: Any) -> None:
     if speaks():
         say(
-            "calibrant: ended by the launcher, because another process is gone or it was told to; the same "
-            "command again goes on from the last checkpoint.",
+            "calibrant: stopped by the launcher (another process has ended, or the job was cancelled); the "
+            "same command again goes on from the last checkpoint.",
             err=True,
         )
     sys.stderr.flush()

@@ -50,7 +50,9 @@ def begin(
 ) -> Run:
     """A new run, or the one of the same settings and data that is already there."""
     from calibrant._system.device import machine  # which loads torch; reading a run does without
+    from calibrant._system.processes import count
 
+    shared = f", {count()} processes" if count() > 1 else ""
     data = splits.provenance()
     fingerprint = config.fingerprint(data=data, objective_settings=objective)
     with for_training(path):
@@ -75,7 +77,7 @@ def begin(
             data=DataRecord(**data),
             config=config,
             versions={name: version(name) for name in PACKAGES},
-            machine=machine(),
+            machine=machine() + shared,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         record.write(path)
