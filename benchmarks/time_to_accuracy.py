@@ -25,8 +25,8 @@ from calibrant.data.encode import Collate, EncodedTexts, encode
 from calibrant.inference.single import SinglePass
 from calibrant.models import fast
 from calibrant.models.pretrained import load_classifier
-from calibrant.models.probe import start_head
 from calibrant.recipe import read_recipe
+from calibrant.training import start_head
 from recipe import split
 
 OUT = Path(__file__).parents[1] / "results" / "time-to-accuracy"

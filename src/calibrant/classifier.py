@@ -262,16 +262,18 @@ class Classifier:
         labels: NDArray[np.integer],
         train: Texts | None = None,
         progress: Progress | None = None,
+        on_train: Outputs | None = None,
     ) -> Calibrator:
         """The calibrator fitted to outputs of dev texts and, if it reads features, of the training texts.
 
-        These are the run's own where none are given.
+        These are the run's own where none are given. ``on_train`` are their outputs, where there are any yet.
         """
         if not calibrator.needs:
             return calibrator.fit(outputs, labels)
         if train is None:
             train = own_train(self.own_run("Training texts"), calibrator.name)
-        on_train = self.outputs(train.texts, calibrator.needs, progress, "train")
+        if on_train is None:
+            on_train = self.outputs(train.texts, calibrator.needs, progress, "train")
         return calibrator.fit(outputs, labels, (on_train, self.class_ids(train)))
 
     def usable_scores(self) -> list[str]:

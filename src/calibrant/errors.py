@@ -42,3 +42,11 @@ class NotWritten(UserError):
 
 class NoMemory(UserError):
     """Work that needs more memory than there is."""
+
+
+class Elsewhere(UserError):
+    """Another process of the same training failed, and says so itself."""
+
+
+class Lost(UserError):
+    """Another process of the same training ended without a word."""

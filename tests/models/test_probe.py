@@ -11,7 +11,8 @@ from calibrant.data.encode import encode
 from calibrant.models import probe
 from calibrant.models.last_linear import last_linear
 from calibrant.models.pretrained import load_classifier
-from calibrant.models.probe import ABSENT, STRENGTHS, fit_probe, head_inputs, start_head
+from calibrant.models.probe import ABSENT, STRENGTHS, fit_probe, head_inputs
+from calibrant.training import start_head
 from support.encoders import FAMILIES, tiny
 from support.tiny import WORDS, corpus, tiny_tokenizer
 

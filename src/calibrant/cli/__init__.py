@@ -8,8 +8,9 @@ import sys
 
 import typer
 
+from calibrant.cli import several
 from calibrant.cli.printing import say
-from calibrant.errors import UserError, visible
+from calibrant.errors import Elsewhere, Lost, UserError, visible
 
 app = typer.Typer(
     name="calibrant",
@@ -43,13 +44,17 @@ def main() -> None:
     # dies with an illegal instruction.
     os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # torch's chatter of sockets and unused weights
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
         sys.stdout.reconfigure(encoding="utf-8")  # where Windows would write files in an encoding of its own
     try:
+        several.check()
         try:
             app(prog_name="calibrant")
         finally:
             sys.stdout.flush()  # what was held back may find the disk full, and so late nobody would say so
+    except (Elsewhere, Lost) as error:
+        several.end(error)
     except UserError as error:
         _fail(str(error))
     except BrokenPipeError:  # `| head`, which has read enough
@@ -61,7 +66,8 @@ def main() -> None:
         if end.code == 130:  # what typer makes of Ctrl-C
             goes_on = sys.argv[1:2] in (["train"], ["demo"], ["study"])
             more = "; the same command again goes on from its last checkpoint" if goes_on else ""
-            say(f"calibrant: interrupted{more}.", err=True)
+            if several.speaks():
+                say(f"calibrant: interrupted{more}.", err=True)
         raise
 
 
@@ -90,4 +96,5 @@ def _forget_output() -> None:
 
 def _fail(sentence: str) -> None:
     say(f"calibrant: {visible(sentence)}", err=True)
+    several.tell_launcher(sentence)
     sys.exit(2)

@@ -145,6 +145,12 @@ def train(
         from calibrant.tasks import train as task
 
         made = task.train(checked, out=out, progress=progress)
+    from calibrant._system import processes
+
+    main = processes.is_main()
+    processes.leave()
+    if not main:
+        return
     data, labels = made.record.data, made.record.labels
     texts = {"train": data.train.n, "dev": data.dev.n}
     training = made.training

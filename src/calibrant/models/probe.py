@@ -40,23 +40,9 @@ class Probe:
     strength: float  # C
 
 
-def start_head(
-    model: Any,
-    rows: Sequence[Sequence[int]],
-    labels: Integers,
-    padding: int,
-    progress: Progress | None = None,
-) -> Probe:
-    """Give the model, in evaluation mode, the probe of these tokenised texts as its last layer."""
-    sample = [part.to(model.device) for part in pad(rows[:2], padding)]
-    layer = last_linear(model, *sample)
-    features = head_inputs(model, layer, rows, padding, progress)
-    probe = fit_probe(features, labels, model.config.num_labels)
-    with torch.no_grad():
-        layer.weight.copy_(torch.from_numpy(probe.weight))
-        if layer.bias is not None:
-            layer.bias.copy_(torch.from_numpy(probe.bias))
-    return probe
+def head_layer(model: Any, rows: Sequence[Sequence[int]], padding: int) -> nn.Linear:
+    """The last layer of the model, which gets the probe; found by running it on two of the texts."""
+    return last_linear(model, *(part.to(model.device) for part in pad(rows[:2], padding)))
 
 
 @torch.inference_mode()

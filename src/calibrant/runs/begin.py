@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from platform import node
 from typing import Any
 
 from calibrant._system.atomic import holds_anything
@@ -49,7 +50,9 @@ def begin(
 ) -> Run:
     """A new run, or the one of the same settings and data that is already there."""
     from calibrant._system.device import machine  # which loads torch; reading a run does without
+    from calibrant._system.processes import count
 
+    shared = f", {count()} processes" if count() > 1 else ""
     data = splits.provenance()
     fingerprint = config.fingerprint(data=data, objective_settings=objective)
     with for_training(path):
@@ -74,8 +77,18 @@ def begin(
             data=DataRecord(**data),
             config=config,
             versions={name: version(name) for name in PACKAGES},
-            machine=machine(),
+            machine=machine() + shared,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         record.write(path)
         return Run(path, record)
+
+
+def check_shared(run: Run, splits: Splits) -> None:
+    """Refuse a machine that does not see the run, or has read other texts, where several train together."""
+    if not run.path.exists():
+        raise UserError(
+            f"{run.path} is not there on {node()}; give an --out on a file system that all machines share."
+        )
+    if DataRecord(**splits.provenance()) != run.record.data:
+        raise UserError(f"{node()} has other training or dev texts than the run; give all machines the same.")

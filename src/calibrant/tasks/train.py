@@ -5,18 +5,20 @@ import math
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from contextlib import ExitStack
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant._system import processes
 from calibrant._system.device import device, has_bf16
 from calibrant._system.failures import remembering, writing
 from calibrant._system.progress import in_notebook
 from calibrant._system.quiet import quiet
 from calibrant.calibrators import Calibrator, calibrated
-from calibrant.classifier import of_run
+from calibrant.classifier import Classifier, of_run
 from calibrant.config import RunConfig
 from calibrant.data.doubts import doubt
 from calibrant.errors import Diverged, UserError
@@ -25,15 +27,15 @@ from calibrant.methods import AXES, NO_CALIBRATOR, named
 from calibrant.metrics.dev import dev_figures
 from calibrant.recipe import Recipe, read_recipe
 from calibrant.runs import checkpoints, store
-from calibrant.runs.begin import begin, for_training
+from calibrant.runs.begin import begin, check_shared, for_training
 from calibrant.runs.record import MethodRecord, TrainingRecord
 from calibrant.runs.store import Run
 from calibrant.runs.texts import load_splits
-from calibrant.types import Progress, Splits, Texts
+from calibrant.types import Needs, Outputs, Progress, Splits, Texts, silent
 
 if TYPE_CHECKING:
     from calibrant.data.encode import EncodedTexts
-    from calibrant.training import Watch
+    from calibrant.training import EpochLines, Watch
 
 logger = logging.getLogger(__name__)
 NO_MEMORY = (
@@ -48,12 +50,12 @@ def train(config: RunConfig, *, out: Path | str, progress: Progress = in_noteboo
     """Train as the settings say and leave a run in ``out``.
 
     A finished run of the same settings and data is returned as it is; an interrupted one resumes
-    from its last checkpoint.
+    from its last checkpoint. Started by torchrun or accelerate launch, the processes share each step.
     """
-    recipe, splits = read_recipe(config), load_splits(config)
-    if config.dataset is None:
-        doubt(_whole_file(config, splits), config.text_column, config.label_column)
-    run = _fit(config, recipe, splits, Path(out), progress, f"train {recipe.method.name}")
+    with processes.together():
+        recipe, splits = processes.one_first(lambda: (read_recipe(config), _texts(config)))
+        progress = progress if processes.is_main() else silent
+        run = _fit(config, recipe, splits, Path(out), progress, f"train {recipe.method.name}")
     largest = Counter(splits.dev.labels or ()).most_common(1)[0][1] / len(splits.dev)
     if run.training.dev_accuracy <= largest:
         logger.warning(
@@ -62,6 +64,13 @@ def train(config: RunConfig, *, out: Path | str, progress: Progress = in_noteboo
             100 * largest,
         )
     return run
+
+
+def _texts(config: RunConfig) -> Splits:
+    splits = load_splits(config)
+    if config.dataset is None:
+        doubt(_whole_file(config, splits), config.text_column, config.label_column)
+    return splits
 
 
 def _whole_file(config: RunConfig, splits: Splits) -> Texts:
@@ -75,7 +84,8 @@ def _whole_file(config: RunConfig, splits: Splits) -> Texts:
 
 
 def _fit(config: RunConfig, recipe: Recipe, splits: Splits, out: Path, progress: Progress, label: str) -> Run:
-    with for_training(out):
+    with ExitStack() as held:
+        processes.on_main(lambda: held.enter_context(for_training(out)))
         return _fit_alone(config, recipe, splits, out, progress, label)
 
 
@@ -83,15 +93,17 @@ def _fit_alone(
     config: RunConfig, recipe: Recipe, splits: Splits, out: Path, progress: Progress, label: str
 ) -> Run:
     method = MethodRecord(**{axis: getattr(recipe.method, axis) for axis in ("name", *AXES)})
-    run = begin(out, config, splits, method, _settings(recipe.objective), _settings(recipe.inference))
+    settings = _settings(recipe.objective), _settings(recipe.inference)
+    run = processes.on_main(lambda: begin(out, config, splits, method, *settings))
+    processes.one_first(lambda: check_shared(run, splits))
     if run.complete:
         logger.info("%s is trained already", out)
-        return store.load(out)
+        return processes.on_main(lambda: store.load(out))
     members = recipe.inference.members
     labels = [label if members == 1 else f"{label}, member {i + 1} of {members}" for i in range(members)]
     others = [_member(config, number) for number in range(2, members + 1)]
     if run.trained:  # and killed afterwards
-        run.check_files()
+        processes.on_main(run.check_files)
     else:
         run = _train(run, config, recipe, splits, progress, labels[0])
     single = named(replace(recipe.method, inference="single", calibrator=None))
@@ -101,10 +113,30 @@ def _fit_alone(
         for number, other in enumerate(others, start=2)
     ]
     if trained:
-        run = run.updated(members=[member.record.files for member in trained])
+        files, first = [member.record.files for member in trained], run
+        run = processes.on_main(lambda: first.updated(members=files))
     if recipe.calibrator is None and recipe.inference == SinglePass():
-        return run.finish()  # what training measured on dev is what it answers
-    return _finish(run, recipe.calibrator, splits, trained, progress)
+        return processes.on_main(run.finish)  # what training measured on dev is what it answers
+    classifier, on_train = of_run(run), None
+    if recipe.calibrator is not None and recipe.calibrator.needs:
+        on_train = _outputs_in_shares(classifier, splits.train, recipe.calibrator.needs, progress)
+    return processes.on_main(
+        lambda: _finish(run, classifier, recipe.calibrator, splits, on_train, trained, progress)
+    )
+
+
+def _outputs_in_shares(
+    classifier: Classifier, texts: Texts, needs: Needs, progress: Progress
+) -> Outputs | None:
+    """What it says of all texts, on the main process; each process answers its share."""
+
+    def answered(own: Sequence[str]) -> dict[str, Any]:
+        outputs = classifier.outputs(own, needs, progress, "train")
+        named = {field.name: getattr(outputs, field.name) for field in fields(outputs)}
+        return {name: array for name, array in named.items() if array is not None}
+
+    found = processes.in_shares(texts.texts, answered)
+    return Outputs(**found) if found else None
 
 
 def _settings(entry: Any) -> dict[str, Any]:
@@ -119,19 +151,21 @@ def _member(config: RunConfig, number: int) -> RunConfig:
 
 def _finish(
     run: Run,
+    classifier: Classifier,
     calibrator: Calibrator | None,
     splits: Splits,
+    on_train: Outputs | None,
     others: Sequence[Run],
     progress: Progress,
 ) -> Run:
     """Fit the calibrator on dev, and measure there what the run as a whole answers."""
-    classifier, dev = of_run(run), splits.dev
+    dev = splits.dev
     needs = frozenset() if calibrator is None else calibrator.needs
     outputs = classifier.outputs(dev.texts, needs, progress, f"dev {run.record.method.name}")
     labels, kept = classifier.class_ids(dev), None
     if calibrator is not None:
         try:
-            fitted = classifier.fit_calibrator(calibrator, outputs, labels, splits.train, progress)
+            fitted = classifier.fit_calibrator(calibrator, outputs, labels, splits.train, on_train=on_train)
             outputs = calibrated(outputs, fitted)
             kept = run.keep_calibrator(fitted, dev.provenance())
         except UserError as error:  # not worth a training
@@ -156,28 +190,23 @@ def _train(
     progress: Progress,
     label: str,
 ) -> Run:
-    from transformers import PrinterCallback, TrainingArguments, set_seed
+    from transformers import PrinterCallback, TrainingArguments
 
     from calibrant.data.encode import Collate, EncodedTexts, cut_in_words, encode
     from calibrant.models import fast
-    from calibrant.models.pretrained import TEXTCNN, load_classifier
-    from calibrant.models.probe import start_head
-    from calibrant.training import CRITERIA, CalibratedTrainer, EpochLines, Sealing, StopByItself, Watch
-
-    if config.bf16 and not has_bf16():
-        raise UserError("--bf16 needs a GPU that has it, and there is none here; leave it out.")
-    method = recipe.method
-    if method.frozen and config.model == TEXTCNN:
-        raise UserError(
-            f"{method.name} needs a pretrained encoder, and {TEXTCNN} has none; train another --model."
-        )
-    set_seed(config.seed)
-    model, tokenizer = load_classifier(
-        config.model, splits.label_names, config.layers, splits.train.texts, method.pooling
+    from calibrant.models.pretrained import TEXTCNN
+    from calibrant.training import (
+        CRITERIA,
+        CalibratedTrainer,
+        EpochLines,
+        Sealing,
+        StopByItself,
+        Watch,
+        start_head,
     )
-    if config.gradient_checkpointing and not model.supports_gradient_checkpointing:
-        raise UserError(f"--gradient-checkpointing: the model {config.model!r} cannot do it; leave it out.")
-    recipe.inference.check(model)
+
+    method = recipe.method
+    model, tokenizer = processes.one_first(lambda: _loaded(config, recipe, splits))
     class_of = {name: i for i, name in enumerate(splits.label_names)}
 
     def encoded(part: Texts) -> EncodedTexts:
@@ -195,19 +224,20 @@ def _train(
         fast.remove(model)
     start = {name: value.clone() for name, value in model.state_dict().items()}
     if method.frozen:
-        measured = _measured_on_dev(model, tokenizer, dev_set, watch)
-        lines.line(measured.history[0], {})
-        return run.keep(model, tokenizer, measured)
+        return processes.on_main(
+            lambda: run.keep(model, tokenizer, _measured(model, tokenizer, dev_set, lines, watch))
+        )
     rate = config.learning_rate
     if rate is None:
         rate = method.rate(getattr(model.config, "hidden_size", None))
-    last, stop = checkpoints.last(run.checkpoints), StopByItself(criterion, method.patience)
+    stop = StopByItself(criterion, method.patience)
+    last = processes.on_main(lambda: checkpoints.last(run.checkpoints))
     trainer = CalibratedTrainer(
         model=model,
         args=TrainingArguments(
             output_dir=str(run.checkpoints),
-            num_train_epochs=stop.epochs(config.epochs, last),
-            per_device_train_batch_size=config.batch_size,
+            num_train_epochs=processes.on_main(lambda: stop.epochs(config.epochs, last)),
+            per_device_train_batch_size=config.batch_size // processes.count(),
             per_device_eval_batch_size=2 * config.batch_size,
             gradient_accumulation_steps=config.gradient_accumulation_steps,
             learning_rate=rate,
@@ -224,6 +254,7 @@ def _train(
             metric_for_best_model=criterion,
             greater_is_better=True,
             dataloader_pin_memory=False,
+            use_cpu=device().type == "cpu",  # else several processes without a GPU are not told of each other
             disable_tqdm=True,
             report_to="none",
             seed=config.seed,
@@ -240,31 +271,57 @@ def _train(
         logger.info("Resuming %s from %s", run.path, last.name)
     with remembering(NO_MEMORY), writing(run.checkpoints, SAFE):
         trainer.train(resume_from_checkpoint=None if last is None else str(last))
-    chosen_by = f"eval_{criterion}"
-    history = [entry for entry in trainer.state.log_history if chosen_by in entry or "loss" in entry]
-    if not all(math.isfinite(value) for entry in history for value in entry.values()):
-        shutil.rmtree(run.checkpoints)  # to resume from them would end the same way
-        raise Diverged(
-            f"Training diverged: with --learning-rate {rate:g} the loss is no longer a "
-            "number; take a lower one."
+    history = [e for e in trainer.state.log_history if f"eval_{criterion}" in e or "loss" in e]
+    seconds = watch.elapsed()
+
+    def keep() -> Run:
+        if not all(math.isfinite(value) for entry in history for value in entry.values()):
+            shutil.rmtree(run.checkpoints)  # to resume from them would end the same way
+            raise Diverged(
+                f"Training diverged: with --learning-rate {rate:g} the loss is no longer a "
+                "number; take a lower one."
+            )
+        measured = [entry for entry in history if f"eval_{criterion}" in entry]
+        best = max(measured, key=lambda entry: entry[f"eval_{criterion}"])
+        if best["epoch"] == 0:
+            model.load_state_dict(start)
+        training = _record(trainer.state.global_step, seconds, best, history)
+        return run.keep(model, tokenizer, training)
+
+    return processes.on_main(keep)
+
+
+def _loaded(config: RunConfig, recipe: Recipe, splits: Splits) -> tuple[Any, Any]:
+    """The model to begin with and its tokenizer, once nothing is against training them."""
+    from transformers import set_seed
+
+    from calibrant.models.pretrained import TEXTCNN, load_classifier
+
+    if config.batch_size % (n := processes.count()):
+        raise UserError(
+            f"--batch-size {config.batch_size}: the texts of a step are shared by {n} processes; take a "
+            f"multiple of {n}."
         )
-    best = max((e for e in history if chosen_by in e), key=lambda entry: entry[chosen_by])
-    if best["epoch"] == 0:
-        model.load_state_dict(start)
-    return run.keep(
-        model,
-        tokenizer,
-        TrainingRecord(
-            steps=trainer.state.global_step,
-            **{name: round(seconds, 1) for name, seconds in watch.elapsed().items()},
-            best_epoch=best["epoch"],
-            **{f"dev_{name}": best[f"eval_{name}"] for name in KEPT_FIGURES},
-            history=history,
-        ),
+    if config.bf16 and not has_bf16():
+        raise UserError("--bf16 needs a GPU that has it, and there is none here; leave it out.")
+    method = recipe.method
+    if method.frozen and config.model == TEXTCNN:
+        raise UserError(
+            f"{method.name} needs a pretrained encoder, and {TEXTCNN} has none; train another --model."
+        )
+    set_seed(config.seed)
+    model, tokenizer = load_classifier(
+        config.model, splits.label_names, config.layers, splits.train.texts, method.pooling
     )
+    if config.gradient_checkpointing and not model.supports_gradient_checkpointing:
+        raise UserError(f"--gradient-checkpointing: the model {config.model!r} cannot do it; leave it out.")
+    recipe.inference.check(model)
+    return model, tokenizer
 
 
-def _measured_on_dev(model: Any, tokenizer: Any, dev: "EncodedTexts", watch: "Watch") -> TrainingRecord:
+def _measured(
+    model: Any, tokenizer: Any, dev: "EncodedTexts", lines: "EpochLines", watch: "Watch"
+) -> TrainingRecord:
     """Of a model that is not trained further."""
     from transformers import EvalPrediction
 
@@ -273,10 +330,18 @@ def _measured_on_dev(model: Any, tokenizer: Any, dev: "EncodedTexts", watch: "Wa
 
     outputs = outputs_of(SinglePass(), [model.eval()], dev.rows, tokenizer.pad_token_id)
     figures = dev_metrics(EvalPrediction(outputs.logits, np.asarray(dev.labels)))
+    start = {"epoch": 0.0} | {f"eval_{name}": value for name, value in figures.items()}
+    lines.line(start, {})
+    return _record(0, watch.elapsed(), start, [start])
+
+
+def _record(
+    steps: int, seconds: dict[str, float], best: dict[str, float], history: list[dict[str, float]]
+) -> TrainingRecord:
     return TrainingRecord(
-        steps=0,
-        **{name: round(seconds, 1) for name, seconds in watch.elapsed().items()},
-        best_epoch=0,
-        **{f"dev_{name}": figures[name] for name in KEPT_FIGURES},
-        history=[{"epoch": 0.0} | {f"eval_{name}": value for name, value in figures.items()}],
+        steps=steps,
+        **{name: round(value, 1) for name, value in seconds.items()},
+        best_epoch=best["epoch"],
+        **{f"dev_{name}": best[f"eval_{name}"] for name in KEPT_FIGURES},
+        history=history,
     )

@@ -10,13 +10,13 @@ how good the proposal was, J(x + v), and the network takes a step up the gradien
 F + B more for each sample, so that the mean of all is 11 where ``shared`` has 10.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.nn.functional import cross_entropy
 
 from calibrant.models.split import SplitModel
@@ -58,7 +58,7 @@ class Proposal(nn.Module):
         if v.is_meta:  # shapes without values
             return
         weights = list(self.parameters())
-        found = torch.autograd.grad(v, weights, gradient)
+        found = _of_all_processes(torch.autograd.grad(v, weights, gradient), v.device)
         norm = torch.stack([part.norm() for part in found]).norm().clamp_min(torch.finfo(torch.float32).tiny)
         with torch.no_grad():
             for weight, part in zip(weights, found, strict=True):
@@ -143,6 +143,16 @@ class Learned(Solver):
             if learns:
                 proposal.learn(v, slope)
         return z.detach()
+
+
+def _of_all_processes(parts: Sequence[Tensor], device: torch.device) -> Sequence[Tensor]:
+    """The sum over the texts of all processes that train together, so that all learn the same."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return parts
+    flat = torch.cat([part.flatten() for part in parts]).to(device)
+    distributed.all_reduce(flat)
+    sums = torch.split(flat, [part.numel() for part in parts])
+    return [each.view_as(part).to(part) for each, part in zip(sums, parts, strict=True)]
 
 
 def _scaled(values: Tensor, own: Tensor) -> Tensor:

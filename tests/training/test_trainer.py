@@ -30,31 +30,16 @@ from calibrant.objectives import CrossEntropy, ManifoldSmoothing
 from calibrant.runs.texts import load_splits
 from calibrant.tasks.evaluate import evaluate
 from calibrant.tasks.train import train
-from calibrant.training import EpochSeededSampler, StopByItself, dev_metrics
+from calibrant.training import StopByItself, dev_metrics
+from calibrant.training.order import EpochSeededSampler
 from support.tiny import WORDS, corpus, noisy_corpus, tiny_bert, tiny_tokenizer
+from support.training_arguments import arguments
 
 
 def encoded(n: int, seed: int = 0) -> EncodedTexts:
     rows = corpus(n, seed)
     ids = encode(tiny_tokenizer(), [text for text, _ in rows], 32)
     return EncodedTexts(ids, [list(WORDS).index(label) for _, label in rows])
-
-
-def arguments(tmp_path, **more):
-    settings = {
-        "output_dir": str(tmp_path),
-        "max_steps": 1,
-        "learning_rate": 1e-2,
-        "optim": "sgd",
-        "lr_scheduler_type": "constant",
-        "report_to": "none",
-        "disable_tqdm": True,
-        "save_strategy": "no",
-        "use_cpu": True,
-        "dataloader_pin_memory": False,
-        "per_device_train_batch_size": 32,
-    }
-    return TrainingArguments(**{**settings, **more})
 
 
 def update(tmp_path, objective, batch_size, accumulation, n=32, trainer_class=CalibratedTrainer):
@@ -215,9 +200,9 @@ def test_the_order_of_an_epoch_depends_on_seed_and_epoch_only():
     assert order(1, 1) != first
 
 
-def test_more_than_one_device_is_refused(tmp_path, monkeypatch):
+def test_data_parallel_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(TrainingArguments, "n_gpu", 2)
-    with pytest.raises(UserError, match=r"one device.*CUDA_VISIBLE_DEVICES"):
+    with pytest.raises(UserError, match=r"DataParallel, .* 2 GPUs; .*`torchrun --nproc-per-node 2 …`"):
         CalibratedTrainer(model=tiny_bert(), args=arguments(tmp_path))
 
 
@@ -323,7 +308,7 @@ def test_a_killed_run_resumes_to_the_same_end(
 def test_a_resumed_run_counts_the_time_of_all_its_steps_once(csv_file, model_dir, tmp_path, monkeypatch):
     config, _ = settings(csv_file, model_dir, epochs=2)  # 10 steps an epoch
     clock = [0.0]
-    monkeypatch.setattr("calibrant.training.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr("calibrant.training.callbacks.time", SimpleNamespace(monotonic=lambda: clock[0]))
 
     def progress(what, done, total):
         clock[0] += 10  # a step
@@ -501,7 +486,9 @@ def make_worse(monkeypatch, *values):
     """Dev says these of the start and the epochs, one after another, whatever the model."""
     told = iter(values)
     figures = {"accuracy": 0.5, "confidence": 0.5, "nll": 1.0, "ece": 0.0, "selection": 0.5}
-    monkeypatch.setattr("calibrant.training.dev_metrics", lambda _: figures | {"refinement": next(told)})
+    monkeypatch.setattr(
+        "calibrant.training.trainer.dev_metrics", lambda _: figures | {"refinement": next(told)}
+    )
 
 
 def weights(folder):
