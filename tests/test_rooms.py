@@ -36,6 +36,13 @@ ROOMS = {
     "classifier": BASE | NUMBERS | {"_system", "data", "models", "inference", "decide", "runs"},
     "pages": BASE | {"_system", "metrics"},
 }
+ROOMS["exports"] = (
+    BASE
+    | NUMBERS
+    | {
+        *("_system", "data", "models", "inference", "decide", "runs", "classifier"),
+    }
+)
 ROOMS["testing"] = BASE | NUMBERS | {"models", "objectives"}
 ROOMS["service"] = BASE | {"data", "calibrators", "decide", "runs", "classifier"}
 WORKROOMS = set(ROOMS) - {"testing"}  # that is for tests, ours and others'
@@ -56,6 +63,7 @@ ONLY = {
         "inference",
         "training",
         "classifier",
+        "exports",
         "tasks",
         "study",
         "testing",
