@@ -9,11 +9,11 @@ from calibrant.calibrators import Calibrator, calibrated
 from calibrant.classifier import Classifier
 from calibrant.data.encode import encode
 from calibrant.errors import UserError
-from calibrant.exports.int8 import quantised
 from calibrant.exports.onnx import Session, outputs_of
 from calibrant.metrics.dev import dev_figures
-from calibrant.runs.texts import columns_of, dev_texts, own_train
-from calibrant.types import Outputs, Progress
+from calibrant.runs.store import Run
+from calibrant.runs.texts import own_splits
+from calibrant.types import Outputs, Progress, Splits
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,26 @@ class Lost:
         )
 
 
+def texts_to_fit(run: Run) -> Splits:
+    """The run's own; refused where they are gone."""
+    try:
+        return own_splits(run)
+    except UserError as reason:
+        why = str(reason).rstrip(".")
+        raise UserError(
+            f"--int8 fits on the run's own texts, and these cannot be had again ({why}); restore them, or "
+            "leave --int8 out."
+        ) from reason
+
+
 def refitted(
-    seeing: Any, classifier: Classifier, max_loss: float, progress: Progress
-) -> tuple[Any, Calibrator | None, Lost]:
-    """The first half of a graph in integers, the calibrator for it, and what that costs.
+    small: Any, classifier: Classifier, own: Splits, max_loss: float, progress: Progress
+) -> tuple[Calibrator | None, Lost]:
+    """The calibrator for the first half of a graph in integers, and what that costs.
 
     Refused where it loses more than ``max_loss`` of accuracy or of ECE.
     """
-    run, calibrator = classifier.own_run("Exports"), classifier.calibrator
-    dev = dev_texts(run, None, columns_of(run))
-    train = own_train(run, calibrator.name) if calibrator is not None and calibrator.needs else None
-    small = quantised(seeing)
+    calibrator, dev, train = classifier.calibrator, own.dev, own.train
     session, padding = Session(small), classifier.tokenizer.pad_token_id
 
     def said(texts: Any, label: str) -> Outputs:
@@ -55,7 +64,7 @@ def refitted(
 
     labels, on_dev = classifier.class_ids(dev), said(dev.texts, "dev")
     if calibrator is not None:
-        known = None if train is None else (said(train.texts, "train"), classifier.class_ids(train))
+        known = (said(train.texts, "train"), classifier.class_ids(train)) if calibrator.needs else None
         calibrator = calibrator.fit(on_dev, labels, known)
     before = classifier.outputs(dev.texts, progress=progress, label="dev as it was").probabilities
     after = calibrated(on_dev, calibrator).probabilities
@@ -75,4 +84,4 @@ def refitted(
                 f"({lost.before[name]:.2%} → {lost.after[name]:.2%}), more than --max-loss "
                 f"{max_loss:g}; nothing was written. Leave --int8 out, or allow more."
             )
-    return small, calibrator, lost
+    return calibrator, lost

@@ -227,7 +227,8 @@ class Decision(nn.Module):
         """→ p (B, K) float64, π (B,) float64 or None, abstain (B,) bool."""
         features = (None if part is None else part.double() for part in (last, middle, average))
         seen = Seen(logits.double(), *features)
-        a, c = self._of("linear_").values()
+        linear = self._of("linear_")
+        a, c = linear["weight"], linear["bias"]
         p = ((seen.logits * a if a.ndim == 1 else seen.logits @ a.T) + c).softmax(dim=1)
         familiarity = None
         if self.alpha is not None:

@@ -18,6 +18,7 @@ from calibrant.exports import hub
 from calibrant.exports.checked import Checked, checked
 from calibrant.exports.code import code_answers, write_code
 from calibrant.exports.decided import check_decided, decided, decision, decision_of
+from calibrant.exports.int8 import quantised
 from calibrant.exports.onnx import (
     answers_of,
     check_onnx_installed,
@@ -27,7 +28,7 @@ from calibrant.exports.onnx import (
     told_in_one_sentence,
 )
 from calibrant.exports.plain import check_target, is_plain, plain_answers, write_plain
-from calibrant.exports.refit import Lost, refitted
+from calibrant.exports.refit import Lost, refitted, texts_to_fit
 from calibrant.inference.single import SinglePass
 from calibrant.runs.card import Form, model_card
 from calibrant.runs.public import base_model, public_metrics, public_record
@@ -86,6 +87,7 @@ def export(
     check_export(classifier, run, onnx, int8)
     (model,), calibrator, rule = classifier.models, classifier.calibrator, classifier.rule
     own, progress = classifier.own_run("Exports"), progress or silent
+    fit_on = texts_to_fit(own) if int8 else None
     progress("export", 0, 3)
     model.cpu()  # where what it is compared with runs, since a GPU may round more
     texts = checked(classifier)
@@ -94,14 +96,15 @@ def export(
         with told_in_one_sentence(model):
             first = seeing(decided(model, calibrator, rule), texts.rows, texts.padding)
             if onnx:
-                graphs[ONNX] = _whole(first, classifier, calibrator)
+                graphs[ONNX] = whole_graph(first, classifier, calibrator)
                 answers = answers_of(graphs[ONNX], texts.batches, texts.padding)
                 onnx_difference = texts.difference(answers)
                 who = f"The ONNX file of {type(model).__name__}"
                 _check(onnx_difference, ONNX_TOLERANCE, who, "leave --onnx out")
-            if int8:
-                small, fitted, lost = refitted(first, classifier, max_loss, progress)
-                graphs[INT8] = _whole(small, classifier, fitted)
+            if fit_on is not None:
+                small = quantised(first)
+                fitted, lost = refitted(small, classifier, fit_on, max_loss, progress)
+                graphs[INT8] = whole_graph(small, classifier, fitted)
     progress("export", 1, 3)
     measured, base = public_metrics(own.metrics()), base_model(own.config.model)
     form = Form(
@@ -162,7 +165,7 @@ def write_folder(
     return difference
 
 
-def _whole(first: Any, classifier: Classifier, calibrator: Calibrator | None) -> Any:
+def whole_graph(first: Any, classifier: Classifier, calibrator: Calibrator | None) -> Any:
     """One graph, of a first half and the decision that goes with it."""
     arrays, settings = decision_of(len(classifier.label_names), calibrator, classifier.rule)
     widths = [value.type.tensor_type.shape.dim[1].dim_value for value in first.graph.output]
