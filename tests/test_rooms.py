@@ -37,6 +37,13 @@ ROOMS = {
     "pages": BASE | {"_system", "metrics"},
     "corpus": BASE | {"_system", "data", "calibrators", "decide", "runs", "classifier"},
 }
+ROOMS["exports"] = (
+    BASE
+    | NUMBERS
+    | {
+        *("_system", "data", "models", "inference", "decide", "runs", "classifier"),
+    }
+)
 ROOMS["testing"] = BASE | NUMBERS | {"models", "objectives"}
 ROOMS["service"] = BASE | {"data", "calibrators", "decide", "runs", "classifier"}
 WORKROOMS = set(ROOMS) - {"testing"}  # that is for tests, ours and others'
@@ -58,6 +65,7 @@ ONLY = {
         "training",
         "classifier",
         "corpus",
+        "exports",
         "tasks",
         "study",
         "testing",

@@ -28,7 +28,7 @@ from calibrant.models import fast
 from calibrant.models.pretrained import load_saved
 from calibrant.registry import pick
 from calibrant.runs import dev as kept
-from calibrant.runs import store
+from calibrant.runs import hub, store
 from calibrant.runs.scores import is_saved, load_score, save_scores
 from calibrant.runs.texts import columns_of, dev_texts, own_train
 from calibrant.scores import Score, scores
@@ -377,7 +377,9 @@ def _inference(run: store.Run) -> Inference:
 
 
 def load(path: Path | str) -> Classifier:
-    """The classifier of a run directory."""
+    """The classifier of a run directory, or of a run on the hub, as in "user/model"."""
+    if isinstance(path, str) and hub.is_hub_name(path):
+        path = hub.fetch(path)
     run = store.load(path)
     try:
         return of_run(run)

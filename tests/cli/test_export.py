@@ -9,9 +9,8 @@ import torch
 from onnxruntime import InferenceSession
 
 import calibrant
-from calibrant.errors import UserError
-from calibrant.models import onnx
-from support.encoders import tiny
+from calibrant.exports import onnx
+from calibrant.tasks import export as task
 from support.made_runs import MATRIX, TEXTS, VECTOR, make_run
 from support.sentences import one_sentence
 
@@ -22,18 +21,20 @@ def test_export(command, tmp_path):
     assert code == 0, err
     first, last = out.splitlines()
     assert first.startswith(
-        f"{tmp_path}/plain: plain transformers model, temperature folded in; probabilities"
+        f"{tmp_path}/plain: plain transformers model, temperature folded in; answers equal to "
     )
     assert last == f'In Python: pipeline("text-classification", "{tmp_path}/plain", truncation=True)'
     code, out, _ = command("export", tmp_path / "run", tmp_path / "again", "--json")
     result = json.loads(out)
-    assert set(result) == {"run", "folder", "calibrator", "difference", "onnx_difference"}
+    assert set(result) == {
+        *("run", "folder", "needs_code", "calibrator", "difference", "onnx_difference", "int8", "address"),
+    }
     assert (result["calibrator"], result["onnx_difference"]) == ("temperature", None)
     assert 0 <= result["difference"] < 1e-6
 
 
-def onnx_probabilities(folder, texts):
-    """As a program without torch would: tokenizer, onnxruntime, softmax."""
+def onnx_answers(folder, texts, file="model.onnx"):
+    """As a program without torch would: tokenizer, onnxruntime."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -44,8 +45,9 @@ def onnx_probabilities(folder, texts):
         "input_ids": np.array([row.ids for row in rows]),
         "attention_mask": np.array([row.attention_mask for row in rows]),
     }
-    (z,) = InferenceSession(folder / "model.onnx").run(["logits"], inputs)
-    return torch.tensor(z).softmax(dim=-1).numpy()
+    session = InferenceSession(folder / file)
+    names = [value.name for value in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -70,71 +72,49 @@ def test_onnx(command, tmp_path, family, calibrator):
     assert "`model.onnx` takes `input_ids`" in (folder / "README.md").read_text()
     expected = calibrant.load(run).predict_proba(TEXTS)
     for part in (slice(0, 1), slice(2, 7), slice(None)):  # sizes and lengths that it was not traced with
-        np.testing.assert_allclose(onnx_probabilities(folder, TEXTS[part]), expected[part], rtol=0, atol=1e-4)
+        said = onnx_answers(folder, TEXTS[part])
+        assert set(said) == {"logits", "probabilities", "abstain"}
+        for p in (said["probabilities"], torch.tensor(said["logits"]).softmax(dim=-1).numpy()):
+            np.testing.assert_allclose(p, expected[part], rtol=0, atol=1e-4)
+        assert not said["abstain"].any()
 
 
 def test_an_onnx_file_that_answers_otherwise_is_refused_and_nothing_is_left(command, tmp_path, monkeypatch):
-    def exporter(network, batch, path, **_):
-        from onnx import TensorProto, checker, helper, save
-
-        ids, mask = (helper.make_tensor_value_info(n, TensorProto.INT64, ["b", "t"]) for n in onnx.INPUTS)
-        out = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["b", 3])
-        starts = [
-            helper.make_tensor(n, TensorProto.INT64, [1], [v]) for n, v in (("from", 0), ("to", 3), ("on", 1))
-        ]
-        slice_ = helper.make_node("Slice", ["input_ids", "from", "to", "on"], ["first"])
-        cast = helper.make_node("Cast", ["first"], ["logits"], to=TensorProto.FLOAT)
-        model = helper.make_model(
-            helper.make_graph([slice_, cast], "ids", [ids, mask], [out], starts),
-            opset_imports=[helper.make_opsetid("", 17)],
-            ir_version=9,
-        )
-        checker.check_model(model)
-        save(model, path)
-
-    monkeypatch.setattr(torch.onnx, "export", exporter)
     run = make_run(tmp_path / "run")
+    whole = task.whole_graph
+    monkeypatch.setattr(task, "whole_graph", lambda first, classifier, _: whole(first, classifier, None))
     code, out, err = command("export", run, tmp_path / "plain", "--onnx")
     assert (code, out) == (2, "")
     told = err.strip()
     assert told.startswith(
-        "calibrant: The ONNX file of BertForSequenceClassification gives probabilities that"
+        "calibrant: The ONNX file of BertForSequenceClassification gives answers that are off by 0."
     )
-    assert told.endswith("more than 0.0001, and was removed; leave --onnx out.")
+    assert told.endswith("more than 0.0001; nothing was written. Instead, leave --onnx out.")
     assert {path.name for path in tmp_path.iterdir()} == {"run"}
 
 
-def fails_to_export(network, batch, path, **_):
-    path.write_bytes(b"half of it")
-    path.with_name("model.onnx.data").write_bytes(b"weights")
-    reason = NotImplementedError("aten::strange is not supported.\n\nHere are forty lines of advice.")
-    raise torch.onnx.OnnxExporterError("Failed in step 1/3.") from reason
+def test_whatever_fails_in_the_exporter(command, tmp_path, monkeypatch):
+    def fails(*_, **__):
+        reason = NotImplementedError("aten::strange is not supported.\n\nHere are forty lines of advice.")
+        raise torch.onnx.OnnxExporterError("Failed in step 1/3.") from reason
+
+    monkeypatch.setattr(torch.onnx, "export", fails)
+    run = make_run(tmp_path / "run")
+    one_sentence(
+        command("export", run, tmp_path / "plain", "--onnx"),
+        "No ONNX file can be made of BertForSequenceClassification (NotImplementedError: aten::strange is "
+        "not supported); leave --onnx out.",
+    )
+    assert {path.name for path in tmp_path.iterdir()} == {"run"}
 
 
-def writes_what_no_session_reads(network, batch, path, **_):
-    path.write_bytes(b"no protobuf")
-
-
-@pytest.mark.parametrize(
-    ("exporter", "why"),
-    [
-        (fails_to_export, "NotImplementedError: aten::strange is not supported"),
-        (writes_what_no_session_reads, "InvalidProtobuf: [ONNXRuntimeError] : 7 : INVALID_PROTOBUF : …"),
-    ],
-)
-def test_whatever_fails_in_the_exporter_or_onnxruntime(command, tmp_path, monkeypatch, exporter, why):
-    monkeypatch.setattr(torch.onnx, "export", exporter)
+def test_weights_that_fit_in_no_file(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx, "LARGEST", 1000)
     run = make_run(tmp_path / "run")
     result = command("export", run, tmp_path / "plain", "--onnx")
-    expected = f"No ONNX file can be made of BertForSequenceClassification ({why}); leave --onnx out."
-    one_sentence(result, expected if why[-1] != "…" else expected.partition("…")[0] + "…")
-    assert result[2].endswith("); leave --onnx out.\n")
-    assert {path.name for path in tmp_path.iterdir()} == {"run"}
-
-    file = tmp_path / "model.onnx"  # alone, without the folder of an export that is given up
-    with pytest.raises(UserError):
-        onnx.write_onnx(tiny("bert"), file, [[2, 5, 3], [2, 3]], 0)
-    assert {path.name for path in tmp_path.iterdir()} == {"run"}
+    one_sentence(
+        result, "No ONNX file can be made of BertForSequenceClassification: its weights have 0.0 GB, …"
+    )
 
 
 def test_a_missing_extra_is_told_before_the_work(command, tmp_path, monkeypatch):
@@ -144,8 +124,8 @@ def test_a_missing_extra_is_told_before_the_work(command, tmp_path, monkeypatch)
     code, _, err = command("export", tmp_path / "run", tmp_path / "plain", "--onnx")
     assert code == 2
     assert err == "calibrant: --onnx needs onnxscript, not installed: pip install 'calibrant[onnx]'.\n"
-    with pytest.raises(UserError):
-        onnx.check_onnx_installed()
+    code, _, err = command("export", tmp_path / "run", tmp_path / "plain", "--int8")
+    assert err.startswith("calibrant: --int8 needs onnxscript, not installed")
 
 
 ISOTONIC = {"name": "isotonic", "parameters": {"points": [[0, 1]] * 3, "values": [[0, 1]] * 3}}
@@ -153,10 +133,11 @@ BINS = {"name": "histogram-binning", "parameters": {"bins": 2, "values": [[0.2, 
 REFUSED = {
     "isotonic": (
         {"calibrator": ISOTONIC},
-        "The calibrator 'isotonic' is not linear in the logits and cannot be folded into the last layer; fit "
-        "another with `calibrant calibrate RUN --calibrator temperature`.",
+        "The calibrator 'isotonic' cannot be exported: what can be is a linear one (temperature, "
+        "vector-scaling, matrix-scaling), familiarity, or the two in this order; fit another with `calibrant "
+        "calibrate RUN --calibrator temperature+familiarity`.",
     ),
-    "histogram-binning": ({"calibrator": BINS}, "The calibrator 'histogram-binning' is not linear in the …"),
+    "histogram-binning": ({"calibrator": BINS}, "The calibrator 'histogram-binning' cannot be exported: …"),
     "mc-dropout": (
         {"inference": "mc-dropout"},
         "RUN answers with the mean of several passes (mc-dropout), which one plain model cannot give; export "

@@ -390,16 +390,6 @@ def test_every_axis_can_be_named_alone(command, plain_tickets, here):
     assert record_of(here)["method"]["name"] == "cross-entropy + pooling mean"
 
 
-def test_an_export_says_which_pooling_can_be_exported(command, plain_tickets, here):
-    assert command(*plain_tickets, "--quick", "--out", "run")[0] == 0
-    one_sentence(
-        command("export", "run", "plain"),
-        "PooledForSequenceClassification is an architecture of calibrant's own, unknown to plain "
-        "transformers, and cannot be exported; use its run with calibrant.load, or train with "
-        "--pooling native.",
-    )
-
-
 def test_what_a_file_says_of_another_method_is_not_meant(command, plain_tickets, here):
     (here / "mine.yaml").write_text("method: calibrant\npooling: mean\npatience: 7\nmax_length: 16\n")
     options = ("--config", "mine.yaml", "--epochs", 1)

@@ -7,7 +7,8 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import AutoModel, AutoModelForSequenceClassification, BertConfig, DistilBertConfig
 
-from calibrant.models.pooling import POOLINGS, PooledForSequenceClassification, declared_pooling
+from calibrant.models.modeling_calibrant import POOLINGS, PooledForSequenceClassification
+from calibrant.models.pooling import declared_pooling
 from calibrant.models.pretrained import load_classifier
 from calibrant.models.split import SplitModel
 from support.encoders import FAMILIES, tiny

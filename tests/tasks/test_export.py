@@ -10,13 +10,16 @@ import torch
 from torch import nn
 
 import calibrant
+from calibrant import Classifier
 from calibrant.calibrators import calibrators
 from calibrant.calibrators.foldable import Foldable
 from calibrant.errors import UserError
+from calibrant.exports.checked import checked
+from calibrant.exports.plain import fold
 from calibrant.models.last_linear import last_linear
 from calibrant.runs import store
 from calibrant.runs.record import ThresholdRecord
-from calibrant.tasks.export import export, fold, write_plain
+from calibrant.tasks.export import export
 from calibrant.types import Outputs
 from support.encoders import FAMILIES, tiny
 from support.made_runs import LABELS, TEXTS, VECTOR, make_run
@@ -173,13 +176,11 @@ def test_the_card_does_not_claim_the_rule_of_the_run(tmp_path):
 
 
 @pytest.mark.parametrize(("max_length", "longest"), [(32, 32), (32768, 517)])
-def test_the_check_is_with_a_long_text_but_not_with_an_endless_one(tmp_path, max_length, longest):
-    model, lengths = tiny("modernbert"), []
-    model.register_forward_pre_hook(
-        lambda _, __, given: lengths.append(given["input_ids"].shape[1]), with_kwargs=True
-    )
-    write_plain(tmp_path / "plain", model, tiny_tokenizer(), None, max_length, "", onnx=False)
-    assert max(lengths) == longest
+def test_the_check_is_with_a_long_text_but_not_with_an_endless_one(max_length, longest):
+    model = tiny("modernbert")
+    texts = checked(Classifier([model], tiny_tokenizer(), LABELS, max_length))
+    assert list(map(len, texts.batches)) == [1, 1, len(texts.texts) - 2]
+    assert [len(rows[0]) for rows in texts.batches[:2]] == [longest, min(map(len, texts.rows))]
 
 
 def test_folding_is_the_algebra_of_the_calibrator():
@@ -232,7 +233,7 @@ def test_a_model_that_does_something_after_its_last_layer_is_refused(tmp_path, m
 
     monkeypatch.setattr(nn.Linear, "forward", normed)
     with pytest.raises(
-        UserError, match=r"^Plain transformers gives probabilities that are off by 0\.\d+, more"
+        UserError, match=r"^Plain transformers with this Bert\w+ gives answers that are off by 0\.\d+, more"
     ):
         export(run, folder=tmp_path / "plain")
     assert {path.name for path in tmp_path.iterdir()} == {"run"}

@@ -25,6 +25,11 @@ def read_config(path: Path | str, local: bool, **changes: Any) -> Any:
 
 def check_config(config: Any) -> None:
     """Refuse one that names a kernel of the hub, which is code that transformers would fetch and run."""
+    for inner in (getattr(config, "classifier", None), getattr(config, "encoder", None)):
+        if isinstance(inner, dict) and "model_type" in inner:  # as models/modeling_calibrant.py keeps them
+            from transformers import AutoConfig
+
+            check_config(AutoConfig.for_model(**inner))
     for part in (config, *(getattr(config, name, None) for name in getattr(config, "sub_configs", ()))):
         asked = getattr(part, "_attn_implementation", None)
         if isinstance(asked, str) and "/" in asked:

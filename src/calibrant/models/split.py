@@ -18,6 +18,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from calibrant.errors import UserError
 from calibrant.models.fast.first_token import first_token_only, first_token_too
+from calibrant.models.modeling_calibrant import mean
 
 WORKS = (
     "BERT, RoBERTa, XLM-R, ALBERT, ELECTRA, DistilBERT, DeBERTa-v2, MPNet, ModernBERT or, for T5, "
@@ -84,8 +85,7 @@ class SplitModel:
     @staticmethod
     def features(hidden: Tensor, mask: Tensor) -> Tensor:
         """The mean over each text's own tokens, (B, T, h) → (B, h)."""
-        weight = mask.unsqueeze(-1).to(hidden.dtype)
-        return (hidden * weight).sum(dim=1) / weight.sum(dim=1)
+        return mean(hidden, mask)
 
     @contextmanager
     def dropout_off(self) -> Iterator[None]:

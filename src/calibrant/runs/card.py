@@ -1,7 +1,8 @@
 """The model card of a run: what was trained, on what, and how far its confidence can be trusted."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
@@ -9,15 +10,18 @@ from calibrant.errors import visible
 from calibrant.runs.record import Record, ThresholdRecord
 from calibrant.types import Provenance
 
-FRONT = (  # what the hub reads
-    "---",
-    "library_name: transformers",
-    "pipeline_tag: text-classification",
-    "tags: [calibrant, calibration]",
-    "---",
-    "",
-)
+FRONT = """---
+library_name: transformers
+pipeline_tag: text-classification
+tags: [calibrant, calibration]
+---
+"""
+"""What the hub reads."""
 FOLDED = "It is folded into the last linear layer."
+GRAPH = (
+    "takes `input_ids` and `attention_mask` of any batch size and length, and gives the whole decision: "
+    "`probabilities` (calibrated), `logits` (their logarithms), `familiarity` (where it is told), `abstain`."
+)
 
 
 def code(data: str) -> str:
@@ -51,42 +55,62 @@ def figures_in_words(measured: dict[str, Any], classes: int) -> list[str]:
     return lines
 
 
-def use_in_words(max_length: int, onnx: bool) -> list[str]:
-    """How a plain model is asked."""
+@dataclass(frozen=True)
+class Form:
+    """What a run was exported as."""
+
+    name: str  # what a pipeline is given: a folder, or an id of the hub
+    max_length: int
+    needs_code: bool = False  # whether the folder brings code of its own
+    onnx: bool = False
+    int8: str | None = None  # what that cost, in words
+    front: str = FRONT
+
+
+def use_in_words(form: Form) -> list[str]:
+    """How an export is asked."""
+    trust, says = (", trust_remote_code=True", "") if form.needs_code else ("", "")
+    answer = '[{"label": …, "score": …}, …], the most probable first'
+    if form.needs_code:
+        says = (
+            " `familiarity` is the share of familiar texts that are as strange as this one, where the model "
+            "tells it, and `abstain` is true where it would rather not answer. The code that runs is "
+            "`modeling_calibrant.py`, beside the weights."
+        )
+        answer = '[{"label": …, "score": …, "familiarity": …, "abstain": …}, …]'
     lines = [
         "## Use",
         "",
         "```python",
         "from transformers import pipeline",
         "",
-        'classifier = pipeline("text-classification", "THIS FOLDER", truncation=True, top_k=None)',
-        'classifier("a text")  # [{"label": …, "score": …}, …], the most probable first',
+        f'classifier = pipeline("text-classification", "{form.name}"{trust}, truncation=True, top_k=None)',
+        f'classifier("a text")  # {answer}',
         "```",
         "",
-        f"`score` is the calibrated probability. `truncation=True` cuts texts at {max_length} tokens, as "
-        "when it was measured; without it a longer text is read on, or fails.",
+        f"`score` is the calibrated probability.{says} `truncation=True` cuts texts at {form.max_length} "
+        "tokens, as when it was measured; without it a longer text is read on, or fails.",
         "",
     ]
-    if onnx:
-        lines += [
-            "`model.onnx` takes `input_ids` and `attention_mask` of any batch size and length, and gives "
-            "`logits`; their softmax is the calibrated probabilities.",
-            "",
-        ]
+    if form.onnx:
+        lines += [f"`model.onnx` {GRAPH}", ""]
+    if form.int8 is not None:
+        also = "is the same" if form.onnx else GRAPH.rstrip(".")
+        lines += [f"`model_quantized.onnx` {also}, in integers of 8 bits: {form.int8}", ""]
     return lines
 
 
-def model_card(method: str, record: Record, measured: dict[str, Any] | None, use: Sequence[str] = ()) -> str:
-    """Markdown for ``RUN/README.md``, or, with a section on its ``use``, for an export of the run."""
+def model_card(method: str, record: Record, measured: dict[str, Any] | None, form: Form | None = None) -> str:
+    """Markdown for ``RUN/README.md``, or for an export of the run in this form."""
     config, labels = record.config, record.labels
     lines = [
-        *FRONT,
+        FRONT if form is None else form.front,
         f"# A text classifier of {len(labels)} classes, trained with calibrant",
         "",
         f"Method: {code(method)} (objective {code(record.objective['name'])}, inference "
         f"{code(record.method.inference)}), encoder {code(config.model)}, seed {config.seed}.",
         "",
-        *use,
+        *([] if form is None else use_in_words(form)),
         "## Data",
         "",
         *(
@@ -100,9 +124,10 @@ def model_card(method: str, record: Record, measured: dict[str, Any] | None, use
     if record.calibrator is not None:
         name, about = record.calibrator.name, record.calibrator.fitted_on
         where = "It is part of what `calibrant.load` answers, and not of `model/` alone."
+        if form is not None:
+            where = "It is part of this model." if form.needs_code else FOLDED
         lines += [
-            f"Calibrator: {code(name)}, fitted on {about.n} texts ({code(about.source)}). "
-            f"{FOLDED if use else where}",
+            f"Calibrator: {code(name)}, fitted on {about.n} texts ({code(about.source)}). {where}",
             "",
         ]
     if measured is None:
@@ -116,10 +141,14 @@ def model_card(method: str, record: Record, measured: dict[str, Any] | None, use
         "",
     ]
     if record.threshold is not None:
-        rule = record.threshold
-        words = rule_of_the_run_in_words(rule) if use else rule_in_words(rule, code)
+        rule, is_plain = record.threshold, form is not None and not form.needs_code
+        words = rule_of_the_run_in_words(rule) if is_plain else rule_in_words(rule, code)
         lines += ["## Abstention", "", words, ""]
-        if measured is not None and "abstention" in measured["metrics"] and not use:
+        if form is not None and form.onnx and is_plain:
+            lines += ["`model.onnx` abstains as the run does.", ""]
+        if form is not None and form.int8 is not None:
+            lines += ["`model_quantized.onnx` abstains by the same rule, without the promise.", ""]
+        if measured is not None and "abstention" in measured["metrics"] and not is_plain:
             lines += [abstention_in_words(measured["metrics"]["abstention"]), ""]
     lines += [
         "## Classes",

@@ -1,7 +1,7 @@
 """``calibrant audit``: measure a classifier that somebody else trained, and say what to do."""
 
 import shlex
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from calibrant.data.probabilities import class_names, read_probabilities
 from calibrant.data.splits import warn_of_overlap
 from calibrant.decide.advice import Advice, Candidate, advise, candidates, choose, in_words
 from calibrant.errors import UserError
+from calibrant.exports.checked import checked
+from calibrant.exports.plain import check_plain, check_target
 from calibrant.methods import TEMPERATURE_THEN_FAMILIARITY
 from calibrant.metrics.base import check_probabilities
 from calibrant.metrics.measure import measure
@@ -26,9 +28,9 @@ from calibrant.metrics.miscalibration import Miscalibration, miscalibration
 from calibrant.models.pretrained import load_trained, longest_text
 from calibrant.models.split import can_be_split
 from calibrant.pages.entry import Entry
-from calibrant.runs.card import FOLDED, FRONT, code, figures_in_words, use_in_words
+from calibrant.runs.card import FOLDED, FRONT, Form, code, figures_in_words, use_in_words
 from calibrant.runs.place import FILE as RECORD
-from calibrant.tasks.export import check_plain, check_target, write_plain
+from calibrant.tasks.export import write_folder
 from calibrant.types import Needs, Outputs, Prediction, Progress, Texts
 
 SAME = 1e-4  # probabilities that differ by rounding only
@@ -324,7 +326,7 @@ def _check(question: Question) -> None:
             raise UserError(
                 "--export writes the model with a calibrator, which is fitted on --dev; name one."
             )
-        check_target(question.export, onnx=False)
+        check_target(question.export)
 
 
 def _read(question: Question) -> dict[str, Texts]:
@@ -414,10 +416,10 @@ def _export(
     labels, about = subject.label_names, provenance["dev"]
     measured = {"metrics": remedy.entry.metrics, "measured_on": provenance}
     lines = [
-        *FRONT,
+        FRONT,
         f"# A text classifier of {len(labels)} classes, calibrated with calibrant",
         "",
-        *use_in_words(subject.max_length, onnx=False),
+        *use_in_words(Form(Path(folder).name, subject.max_length)),
         "## Calibration",
         "",
         f"Calibrator: {code(remedy.chosen.name)}, fitted on {about['n']} texts ({code(about['source'])}). "
@@ -426,7 +428,7 @@ def _export(
         *figures_in_words(measured, len(labels)),
         "",
     ]
-    model, tokenizer, calibrator = subject.models[0], subject.tokenizer, remedy.chosen.calibrator
-    card, length = "\n".join(lines), subject.max_length
-    write_plain(folder, model, tokenizer, calibrator, length, card, onnx=False, progress=progress)
+    mended = replace(subject, calibrator=remedy.chosen.calibrator)
+    mended.models[0].cpu()
+    write_folder(folder, mended, checked(mended), "\n".join(lines), {})
     return folder

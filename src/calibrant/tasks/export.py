@@ -1,200 +1,183 @@
-"""``calibrant export``: a calibrated classifier as a plain model, which needs no code of ours.
+"""``calibrant export``: a run as something that answers without calibrant.
 
-The calibrator goes into the last linear layer (``calibrators/foldable.py``), so that the softmax of
-``pipeline("text-classification", DIR)`` is the calibrated probability. The folder is there only if that
-pipeline, asked for a few texts, gave the probabilities that calibrant gives.
+Plain transformers where that can give the run's probabilities, else a folder with its own code; ONNX with the
+whole decision in the graph; the hub. The folder is there only if each of these, asked for texts, answered as
+the run does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import nn
-
-from calibrant._system.atomic import check_folder, new_folder, write_text
+from calibrant._system.atomic import new_folder, write_bytes, write_text
 from calibrant._system.progress import in_notebook
 from calibrant._system.quiet import quiet
-from calibrant.calibrators import Calibrator, calibrated
-from calibrant.calibrators.foldable import Foldable
-from calibrant.classifier import load, outputs_of
-from calibrant.data.encode import encode, pad
+from calibrant.calibrators import Calibrator
+from calibrant.classifier import Classifier, load
 from calibrant.errors import UserError
+from calibrant.exports import hub
+from calibrant.exports.checked import Checked, checked
+from calibrant.exports.code import code_answers, write_code
+from calibrant.exports.decided import check_decided, decided, decision, decision_of
+from calibrant.exports.int8 import quantised
+from calibrant.exports.onnx import (
+    answers_of,
+    check_onnx_installed,
+    deciding,
+    joined,
+    seeing,
+    told_in_one_sentence,
+)
+from calibrant.exports.plain import check_target, is_plain, plain_answers, write_plain
+from calibrant.exports.refit import Lost, refitted, texts_to_fit
 from calibrant.inference.single import SinglePass
-from calibrant.models import fast
-from calibrant.models.last_linear import last_linear
-from calibrant.models.onnx import check_onnx_installed, write_onnx
-from calibrant.models.pooling import PooledConfig
-from calibrant.runs.card import model_card, use_in_words
+from calibrant.runs.card import Form, model_card
+from calibrant.runs.public import base_model, public_metrics, public_record
+from calibrant.scores import FittedScore
 from calibrant.types import Progress
 
 TOLERANCE = 1e-5
 """Rounding in float32 comes to 4e-7 with MiniLM; a calibrator folded into the wrong layer to far more."""
-LONG = 512
-"""Tokens of a long text to check with; what some models can take, 32768 and more, fits in no memory."""
+ONNX_TOLERANCE = 1e-4
+ONNX, INT8 = "model.onnx", "model_quantized.onnx"  # as Optimum and transformers.js call them
+MAX_LOSS = 0.01
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written, and the largest differences of a probability from calibrant's own."""
+    """What was written, and the largest difference of an answer from the run's."""
 
     folder: Path
-    calibrator: str | None  # the one that is folded in
+    needs_code: bool  # whether it is for pipeline(…, trust_remote_code=True)
+    calibrator: str | None
     difference: float  # of transformers' pipeline
-    onnx_difference: float | None  # of onnxruntime from the pipeline's model; None: no ONNX file
+    onnx_difference: float | None = None  # of model.onnx, where it was asked for
+    int8: Lost | None = None
+    address: str | None = None  # of its page on the hub
 
 
 def export(
-    run: Path | str, *, folder: Path | str, onnx: bool = False, progress: Progress | None = in_notebook
+    run: Path | str,
+    *,
+    folder: Path | str,
+    onnx: bool = False,
+    int8: bool = False,
+    max_loss: float = MAX_LOSS,
+    push: str | None = None,
+    license: str | None = None,
+    progress: Progress = in_notebook,
 ) -> Exported:
-    """Write a run as a plain model: weights, tokenizer and model card, and ``model.onnx`` if asked for.
+    """Write a run as a folder that needs no calibrant: weights, tokenizer, model card and what is asked for.
 
-    Refused where plain transformers could not give the run's probabilities.
+    Args:
+        run: its folder.
+        folder: a new one, or one that is empty.
+        onnx: also ``model.onnx``.
+        int8: also ``model_quantized.onnx``, with temperature and familiarity fitted again.
+        max_loss: refuse that where it loses more than this of accuracy, or of ECE, on dev.
+        push: also to the hub, under this name, as in user/model; a new repository there is private.
+        license: for the card, as in apache-2.0; the encoder's where it is not given.
+        progress: told of each step.
     """
-    check_target(folder, onnx)
+    check_target(folder)
+    for option in ["--onnx"] * onnx + ["--int8"] * int8:
+        check_onnx_installed(option)
+    if push is not None:
+        hub.check_push(push)
     classifier = load(run)
+    check_export(classifier, run, onnx, int8)
+    (model,), calibrator, rule = classifier.models, classifier.calibrator, classifier.rule
+    own = classifier.own_run("Exports")
+    fit_on = texts_to_fit(own) if int8 else None
+    progress("export", 0, 3)
+    model.cpu()  # where what it is compared with runs, since a GPU may round more
+    texts = checked(classifier)
+    graphs, onnx_difference, lost = {}, None, None
+    if onnx or int8:
+        with told_in_one_sentence(model):
+            first = seeing(decided(model, calibrator, rule), texts.rows, texts.padding)
+            if onnx:
+                graphs[ONNX] = whole_graph(first, classifier, calibrator)
+                answers = answers_of(graphs[ONNX], texts.batches, texts.padding)
+                onnx_difference = texts.difference(answers)
+                who = f"The ONNX file of {type(model).__name__}"
+                _check(onnx_difference, ONNX_TOLERANCE, who, "leave --onnx out")
+            if fit_on is not None:
+                small = quantised(first)
+                fitted, lost = refitted(small, classifier, fit_on, max_loss, progress)
+                graphs[INT8] = whole_graph(small, classifier, fitted)
+    progress("export", 1, 3)
+    measured, base = public_metrics(own.metrics()), base_model(own.config.model)
+    form = Form(
+        push or Path(folder).name,
+        texts.max_length,
+        needs_code := not is_plain(model, calibrator),
+        onnx,
+        None if lost is None else lost.in_words(),
+        hub.front(push or own.name, base, license or hub.licence_of(base), measured),
+    )
+    card = model_card(own.name, public_record(own.record), measured, form)
+    difference = write_folder(folder, classifier, texts, card, graphs)
+    progress("export", 2, 3)
+    address = None if push is None else hub.push(push, Path(folder), own)
+    progress("export", 3, 3)
+    name = None if calibrator is None else calibrator.name
+    return Exported(Path(folder), needs_code, name, difference, onnx_difference, lost, address)
+
+
+def check_export(classifier: Classifier, run: Path | str, onnx: bool, int8: bool) -> None:
+    """Refuse early what no export can hold."""
     if not isinstance(classifier.inference, SinglePass):
         raise UserError(
             f"{run} answers with the mean of several passes ({classifier.inference.name}), which one plain "
             "model cannot give; export a run that was trained with --inference single."
         )
-    (model,) = classifier.models
-    check_plain(model)
-    own = classifier.own_run("Exports")
-    max_length = min(classifier.max_length, classifier.tokenizer.model_max_length)
-    card = model_card(own.name, own.record, own.metrics(), use_in_words(max_length, onnx))
-    return write_plain(
-        folder,
-        model,
-        classifier.tokenizer,
-        classifier.calibrator,
-        max_length,
-        card,
-        onnx,
-        progress,
-    )
-
-
-def check_target(folder: Path | str, onnx: bool) -> None:
-    """Refuse early what would fail after all the work."""
-    path = Path(folder)
-    if path.is_file() or (path.is_dir() and any(path.iterdir())):
-        raise UserError(f"{path} exists and is not empty; name a new folder for the export.")
-    check_folder(path, "the export")
-    if onnx:
-        check_onnx_installed()
-
-
-def check_plain(model: Any) -> None:
-    """Refuse early, too, a model that could not be loaded without calibrant."""
-    if not type(model).__module__.startswith("transformers."):
-        instead = "with --pooling native" if isinstance(model.config, PooledConfig) else "another --model"
+    (model,), rule = classifier.models, classifier.rule
+    if onnx or int8 or not is_plain(model, classifier.calibrator):
+        check_decided(model, classifier.calibrator, rule)
+    if int8 and isinstance(rule.score, FittedScore):
         raise UserError(
-            f"{type(model).__name__} is an architecture of calibrant's own, unknown to plain transformers, "
-            f"and cannot be exported; use its run with calibrant.load, or train {instead}."
+            f"--int8: the rule of abstention reads the score {rule.score.name!r}, whose cut was learnt for "
+            "the model as it is; leave --int8 out, or learn a rule with `--score max-probability`."
         )
 
 
 @quiet()
-def write_plain(
-    folder: Path | str,
-    model: Any,
-    tokenizer: Any,
-    calibrator: Calibrator | None,
-    max_length: int,
-    card: str,
-    onnx: bool,
-    progress: Progress | None = None,
-) -> Exported:
-    """Fold the calibrator into ``model``, in place, write it with all that belongs to it, and check that."""
-
-    def step(done: int) -> None:
-        if progress is not None:
-            progress("export", done, 3)
-
-    step(0)
-    model.cpu()  # where the pipeline that it is compared with runs, since a GPU may round more
-    labels = [model.config.id2label[i] for i in range(model.config.num_labels)]
-    texts = _texts(labels, max_length)
-    rows = encode(tokenizer, texts, max_length)
-    fast.remove(model)  # what is saved and checked is the plain model
-    said = outputs_of(SinglePass(), [model.eval()], rows, tokenizer.pad_token_id)
-    expected = calibrated(said, calibrator).probabilities
-    if calibrator is not None:
-        ids, mask = pad(rows, tokenizer.pad_token_id)
-        fold(calibrator, last_linear(model, ids, mask))
-    model.config.problem_type = "single_label_classification"  # by which a pipeline takes the softmax
-    tokenizer.model_max_length = max_length
+def write_folder(
+    folder: Path | str, classifier: Classifier, texts: Checked, card: str, graphs: Mapping[str, Any]
+) -> float:
+    """Write a classifier, check it, and give the largest difference; a plain one takes its calibrator in."""
+    (model,), tokenizer = classifier.models, classifier.tokenizer
+    tokenizer.model_max_length = texts.max_length
     tokenizer.padding_side = "right"  # as in training
     with new_folder(Path(folder)) as unfinished:
-        model.save_pretrained(unfinished)
-        tokenizer.save_pretrained(unfinished)
+        if is_plain(model, classifier.calibrator):
+            write_plain(unfinished, model, tokenizer, classifier.calibrator, texts.rows[:8])
+            answers = plain_answers(unfinished, texts.texts, classifier.label_names)
+        else:
+            whole = decided(model, classifier.calibrator, classifier.rule)
+            write_code(unfinished, whole, tokenizer)
+            answers = code_answers(unfinished, texts.texts, classifier.label_names)
+        difference = texts.difference(answers)
+        instead = "use calibrant.load on the run itself"
+        _check(difference, TOLERANCE, f"Plain transformers with this {type(model).__name__}", instead)
         write_text(unfinished / "README.md", card)
-        step(1)
-        plain = _pipeline(unfinished)
-        difference = float(np.abs(_answers(plain, texts, labels) - expected).max())
-        if not difference <= TOLERANCE:  # so that NaN fails
-            raise UserError(
-                f"Plain transformers gives probabilities that are off by {difference:.2g}, more than "
-                f"{TOLERANCE:g}, for this {type(model).__name__}; nothing was written. "
-                "Use calibrant.load on the run itself."
-            )
-        step(2)
-        onnx_difference = None
-        if onnx:
-            path = unfinished / "model.onnx"
-            onnx_difference = write_onnx(plain.model, path, rows, tokenizer.pad_token_id)
-    step(3)
-    return Exported(
-        Path(folder), None if calibrator is None else calibrator.name, difference, onnx_difference
-    )
+        for name, graph in graphs.items():
+            write_bytes(unfinished / name, graph.SerializeToString())
+    return difference
 
 
-@torch.no_grad()
-def fold(calibrator: Calibrator, layer: nn.Linear) -> None:
-    """Let the layer give A·z + c where it gave z; refused where the calibrator is not of that form."""
-    if not isinstance(calibrator, Foldable):
+def whole_graph(first: Any, classifier: Classifier, calibrator: Calibrator | None) -> Any:
+    """One graph, of a first half and the decision that goes with it."""
+    arrays, settings = decision_of(len(classifier.label_names), calibrator, classifier.rule)
+    widths = [value.type.tensor_type.shape.dim[1].dim_value for value in first.graph.output]
+    return joined(first, deciding(decision(arrays, settings), widths))
+
+
+def _check(difference: float, tolerance: float, who: str, instead: str) -> None:
+    if not difference <= tolerance:  # so that NaN fails
         raise UserError(
-            f"The calibrator {calibrator.name!r} is not linear in the logits and cannot be folded into the "
-            "last layer; fit another with `calibrant calibrate RUN --calibrator temperature`."
+            f"{who} gives answers that are off by {difference:.2g}, more than {tolerance:g}; nothing was "
+            f"written. Instead, {instead}."
         )
-    weight = layer.weight.double().numpy()
-    bias = np.zeros(len(weight)) if layer.bias is None else layer.bias.double().numpy()
-    weight, bias = calibrator.fold(weight, bias)
-    layer.weight.copy_(torch.from_numpy(weight))
-    if layer.bias is not None:
-        layer.bias.copy_(torch.from_numpy(bias))
-    elif bias.any():
-        raise UserError(
-            f"The last layer has no bias to take the offsets of the calibrator {calibrator.name!r}; use "
-            "temperature, which has none."
-        )
-
-
-def _texts(labels: Sequence[str], max_length: int) -> list[str]:
-    """Texts to check with: short ones, and a long one, which is cut where the model reads no more."""
-    names = list(labels[:8])
-    return [*names, " ".join(names) + " a" * min(max_length, LONG)]
-
-
-def _pipeline(folder: Path) -> Any:
-    from transformers import pipeline
-
-    return pipeline(
-        "text-classification",
-        str(folder),
-        device="cpu",
-        truncation=True,
-        top_k=None,
-        trust_remote_code=False,
-        model_kwargs={"use_safetensors": True},
-    )
-
-
-def _answers(plain: Any, texts: list[str], labels: Sequence[str]) -> NDArray[np.floating]:
-    """What the pipeline says of each class, (n, K)."""
-    scores = [{answer["label"]: answer["score"] for answer in answers} for answers in plain(texts)]
-    return np.array([[of_text[name] for name in labels] for of_text in scores])
