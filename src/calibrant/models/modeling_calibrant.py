@@ -198,6 +198,9 @@ SCORES: dict[str, Callable[[Seen, Tensor, Arrays], Tensor]] = {  # larger means 
 }
 
 
+RHO = 0.1  # what is left, of one text's share, to a text that is stranger than every text of dev
+
+
 class Decision(nn.Module):
     """From what was seen to p, π and abstain."""
 
@@ -235,8 +238,9 @@ class Decision(nn.Module):
             arrays = self._of("familiarity_")
             s = two_layer_mahalanobis(seen, p, arrays)
             as_strange = (arrays["distances"] >= s.unsqueeze(1)).sum(dim=1)
-            familiarity = (1 + as_strange).double() / (1 + len(arrays["distances"]))
-            share = (familiarity / self.alpha).clamp(max=1).unsqueeze(1)
+            dev = 1 + len(arrays["distances"])
+            familiarity = (1 + as_strange).double() / dev
+            share = ((as_strange + RHO).double() / (self.alpha * dev)).clamp(max=1).unsqueeze(1)
             p = share * p + (1 - share) / p.shape[1]
         abstain = p.amax(dim=1) < self._of("rule_")["thresholds"][p.argmax(dim=1)]
         if self.score is not None:
