@@ -77,7 +77,7 @@ def export(
         int8: also ``model_quantized.onnx``, with temperature and familiarity fitted again.
         max_loss: refuse that where it loses more than this of accuracy, or of ECE, on dev.
         push: also to the hub, under this name, as in user/model; a new repository there is private.
-        license: for the card, as in apache-2.0; the encoder's where it is not given.
+        license: for the card, as in apache-2.0; on the hub the encoder's where it is not given.
         progress: told of each step.
     """
     check_target(folder)
@@ -109,13 +109,15 @@ def export(
                 graphs[INT8] = whole_graph(small, classifier, fitted)
     progress("export", 1, 3)
     measured, base = public_metrics(own.metrics()), base_model(own.config.model)
+    if push is not None and license is None:
+        license = hub.licence_of(base)
     form = Form(
         push or Path(folder).name,
         texts.max_length,
         needs_code := not is_plain(model, calibrator),
         onnx,
         None if lost is None else lost.in_words(),
-        hub.front(push or own.name, base, license or hub.licence_of(base), measured),
+        hub.front(push or own.name, base, license, measured),
     )
     card = model_card(own.name, public_record(own.record), measured, form)
     difference = write_folder(folder, classifier, texts, card, graphs)
