@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test fast check bench soak clean
+.PHONY: demo test fast check docs bench soak clean
 
 demo: .venv/.installed
 	$(BIN)/calibrant demo
@@ -16,11 +16,15 @@ test: .venv/.installed .venv/.dev
 fast: .venv/.installed .venv/.dev
 	$(PYTEST) -m "not slow"
 
-check: .venv/.dev
+check: .venv/.dev docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --doctest-modules src/calibrant -q
+
+# A link to a page, a heading or a file that is not there ends it.
+docs: .venv/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
