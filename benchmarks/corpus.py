@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -32,7 +34,7 @@ from calibrant._system.device import machine
 RESULTS = Path(__file__).parents[1] / "results" / "scaling"
 PACKAGES = ("torch", "transformers", "pyarrow", "ray")
 CALIBRANT = (sys.executable, "-c", "from calibrant.cli import main; main()")
-PORT = 26379
+HERE, PORT = "127.0.0.2", 26379  # not 127.0.0.1, which Ray takes for an address that others reach
 
 
 def tiny_run(folder: Path) -> Path:
@@ -76,21 +78,19 @@ def digest(folder: Path) -> str:
     return found.hexdigest()[:16]
 
 
-def watched(command: list[str], until: float | None = None) -> dict:
-    """Run it, or kill it after so many seconds; seconds and the highest memory."""
+def watched(command: list[str], enough: Callable[[], bool] | None = None) -> dict:
+    """Run it, or kill it when it is enough; seconds and the highest memory."""
     begun, peak = time.perf_counter(), 0
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while process.poll() is None:
-        try:
+        with suppress(OSError, IndexError):
             status = Path(f"/proc/{process.pid}/status").read_text()
             peak = max(peak, int(status.split("VmHWM:")[1].split()[0]))
-        except (OSError, IndexError):
-            pass
-        if until is not None and time.perf_counter() - begun > until:
+        if enough is not None and enough():
             process.send_signal(signal.SIGKILL)
-        time.sleep(0.05)
+        time.sleep(0.01)
     _, told = process.communicate()
-    if until is None and process.returncode:
+    if enough is None and process.returncode:
         raise RuntimeError(told)
     return {"seconds": round(time.perf_counter() - begun, 1), "mib": peak // 1024, "code": process.returncode}
 
@@ -102,14 +102,21 @@ def stream(work: Path, args: argparse.Namespace) -> dict:
     # What the model and the libraries take: the same command on a thousand rows, which is one part.
     alone = watched([*predict, one, "--out", str(work / "alone")])
     whole = watched([*predict, pattern, "--out", str(work / "whole")])
+    parts = len(list((work / "whole" / "parts").iterdir()))
     rng, kills = random.Random(args.seed), []
-    while len(kills) < args.kills:
-        killed = watched(
-            [*predict, pattern, "--out", str(work / "killed")], rng.uniform(0.08, 0.25) * whole["seconds"]
-        )
-        if killed["code"] == 0:
-            break
-        kills.append(killed | {"parts": len(list((work / "killed").glob("statistics/0*.json")))})
+
+    def done() -> int:
+        return len(list((work / "killed").glob("statistics/0*.json")))
+
+    for until in sorted(rng.sample(range(parts), args.kills)):
+        moment: list[float] = []  # somewhere in the part after these
+
+        def enough(until: int = until, moment: list[float] = moment) -> bool:
+            if done() >= until and not moment:
+                moment.append(time.perf_counter() + rng.random() * whole["seconds"] / parts)
+            return bool(moment) and time.perf_counter() > moment[0]
+
+        kills.append(watched([*predict, pattern, "--out", str(work / "killed")], enough) | {"parts": done()})
     last = watched([*predict, pattern, "--out", str(work / "killed")])
     return {
         "rows": args.rows,
@@ -120,7 +127,7 @@ def stream(work: Path, args: argparse.Namespace) -> dict:
         "kills": kills,
         "after the kills": last,
         "equal to the byte": digest(work / "whole") == digest(work / "killed"),
-        "parts": len(list((work / "whole" / "parts").iterdir())),
+        "parts": parts,
         "bytes": sum(path.stat().st_size for path in (work / "whole").rglob("*") if path.is_file()),
     }
 
@@ -215,22 +222,56 @@ def rate(work: Path, args: argparse.Namespace) -> dict:
     }
 
 
-def node(*options: str) -> None:
-    environment = os.environ | {"RAY_worker_niceness": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
-    ray = Path(sys.executable).with_name("ray")
-    command = [str(ray), "start", *options, "--num-cpus=1", "--object-store-memory=100000000"]
-    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+@contextmanager
+def two_nodes() -> Iterator[None]:
+    """A cluster of two `ray start` processes, which nobody else on this machine sees end.
+
+    `ray stop` would end everybody's Ray: only what was started here is ended, by its number. The cluster
+    listens on this machine alone, so it does without Ray's token, as Ray's own documents allow.
+    """
+    import psutil
+
+    os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
+    ray = str(Path(sys.executable).with_name("ray"))
+    common = ("--num-cpus=1", "--object-store-memory=100000000", "--disable-usage-stats", "--block")
+    head = ("--head", f"--port={PORT}", "--include-dashboard=false", f"--node-ip-address={HERE}")
+    nodes = []
+    try:
+        for options in (head, (f"--address={HERE}:{PORT}", f"--node-ip-address={HERE}")):
+            nodes.append(subprocess.Popen([ray, "start", *options, *common], stdout=subprocess.DEVNULL))
+            time.sleep(20)
+            if nodes[-1].poll() is not None:
+                raise RuntimeError("ray start ended")
+        yield
+    finally:
+        ours = [each for node in nodes for each in _family(psutil, node.pid)]
+        for process in ours:
+            with suppress(psutil.Error):
+                process.terminate()
+        for process in psutil.wait_procs(ours, timeout=20)[1]:
+            process.kill()
+
+
+def _family(psutil, pid: int) -> list:
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return [*process.children(recursive=True), process]
+    return []
 
 
 def kill_an_actor(out: Path) -> "subprocess.Popen[str]":
-    """As soon as a part is done; prints how many there were, and after how many parts it was."""
+    """As soon as a part is done; prints how many there were, and after how many parts it was.
+
+    The actors are those below this process, by whose nodes they were started.
+    """
     code = """
-import sys, time, psutil
+import os, sys, time, psutil
 from pathlib import Path
 out = Path(sys.argv[1])
 while not list(out.glob("statistics/0*.json")):
     time.sleep(0.01)
-actors = [p for p in psutil.process_iter(["cmdline"]) if "ray::MapWorker" in (p.info["cmdline"] or [""])[0]]
+below = psutil.Process(os.getppid()).children(recursive=True)
+actors = [p for p in below if "ray::MapWorker" in (p.cmdline() or [""])[0]]
 actors[0].kill()
 print(len(actors), len(list(out.glob("statistics/0*.json"))))
 """
@@ -251,10 +292,8 @@ def on_ray(work: Path, args: argparse.Namespace) -> dict:
         "ray": [],
         "ray, killed": [],
     }
-    node("--head", f"--port={PORT}", "--include-dashboard=false", "--disable-usage-stats")
-    try:
-        node(f"--address=127.0.0.1:{PORT}")
-        ray = Ray(address=f"127.0.0.1:{PORT}")
+    with two_nodes():
+        ray = Ray(address=f"{HERE}:{PORT}")
         for _ in range(args.rounds):
             seconds["local, 1 thread"].append(
                 answered(run, pattern, work / "local", engine=Local(threads=1))[0]
@@ -263,12 +302,9 @@ def on_ray(work: Path, args: argparse.Namespace) -> dict:
                 answered(run, pattern, work / "two", engine=Local(threads=2))[0]
             )
             seconds["ray"].append(answered(run, pattern, work / "ray", engine=ray)[0])
-        shutil.rmtree(work / "killed", ignore_errors=True)
         killer = kill_an_actor(work / "killed")
         seconds["ray, killed"].append(answered(run, pattern, work / "killed", engine=ray)[0])
         actors, after = map(int, killer.communicate(timeout=60)[0].split())
-    finally:
-        subprocess.run([str(Path(sys.executable).with_name("ray")), "stop"], stdout=subprocess.DEVNULL)
     return {
         "rows": rows,
         "parts": len(list((work / "local" / "parts").iterdir())),

@@ -256,8 +256,8 @@ out = Path(sys.argv[3])
 def kill():
     while not list(out.glob("statistics/0*.json")):
         time.sleep(0.01)
-    running = psutil.process_iter(["cmdline"])
-    actors = [each for each in running if "ray::MapWorker" in (each.info["cmdline"] or [""])[0]]
+    below = psutil.Process().children(recursive=True)  # nobody else's
+    actors = [each for each in below if "ray::MapWorker" in (each.cmdline() or [""])[0]]
     actors[0].kill()
     print("killed one of", len(actors), "after", len(list(out.glob("statistics/0*.json"))), "parts")
 
