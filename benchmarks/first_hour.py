@@ -191,7 +191,7 @@ def make_mistakes() -> None:
     Path("tickets.csv.gz").write_bytes(gzip.compress(Path("tickets.csv").read_bytes()))
     write("twice.csv", [(text, text, label) for text, label in rows], ("text", "text", "label"))
     write("ids.csv", [(text, str(number)) for number, (text, _) in enumerate(rows)], named)
-    write("floats.csv", [(text, f"{number / 7:.3f}") for number, (text, _) in enumerate(rows)], named)
+    write("floats.csv", [(text, f"{number % 50 / 7:.3f}") for number, (text, _) in enumerate(rows)], named)
     write("one.csv", [(text, "billing") for text, _ in rows], named)
     write("cases.csv", [(t, y.upper() if i % 9 == 0 else y) for i, (t, y) in enumerate(rows)], named)
     write("hole.csv", [*rows[:5], ("", "billing"), *rows[5:]], named)

@@ -140,6 +140,7 @@ def ask(arguments):
         return response.read().decode()
 
 
+@pytest.mark.slow
 def test_every_command_runs_and_prints_what_the_page_shows(stranger, shell):
     (script,) = blocks("python")
     Path("make_files.py").write_text(script, encoding="utf-8")
