@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -126,10 +127,10 @@ def step_times(kind: str) -> list[float]:
     return [after - before for before, after in zip(ends[WARM_UP - 1 :], ends[WARM_UP:], strict=False)]
 
 
-def launched(layout: str) -> dict[str, list[float]]:
+def launched(layout: str, kinds: Sequence[str]) -> dict[str, list[float]]:
     """Of one launch: seconds of each timed step, by objective."""
     processes, threads = LAYOUTS[layout]
-    command = [sys.executable, __file__, "steps"]
+    command = [sys.executable, __file__, "steps", "--kinds", *kinds]
     if processes > 1:
         command[1:1] = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
     env = os.environ | {"OMP_NUM_THREADS": str(threads)}
@@ -138,11 +139,11 @@ def launched(layout: str) -> dict[str, list[float]]:
     return json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
 
 
-def times(rounds: int) -> None:
-    found: dict[str, dict[str, list[float]]] = {kind: {layout: [] for layout in LAYOUTS} for kind in KINDS}
+def times(rounds: int, kinds: Sequence[str]) -> None:
+    found: dict[str, dict[str, list[float]]] = {kind: {layout: [] for layout in LAYOUTS} for kind in kinds}
     for i in range(rounds):
         for layout in LAYOUTS if i % 2 == 0 else reversed(LAYOUTS):
-            for kind, seconds in launched(layout).items():
+            for kind, seconds in launched(layout, kinds).items():
                 found[kind][layout] += seconds
                 print(i, layout, kind, [round(each, 2) for each in seconds], flush=True)
     median = {
@@ -163,13 +164,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=["equality", "time", "steps"])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     given = parser.parse_args()
     if given.what == "equality":
         equality()
     elif given.what == "time":
-        times(given.rounds)
+        times(given.rounds, given.kinds)
     else:  # of one process that ``time`` has started
-        seconds = {kind: step_times(kind) for kind in KINDS}
+        seconds = {kind: step_times(kind) for kind in given.kinds}
         if os.environ.get("RANK", "0") == "0":
             print(json.dumps(seconds))
 

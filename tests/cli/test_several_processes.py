@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -45,38 +46,46 @@ def test_only_training_is_for_several_processes(command, started, trained, tmp_p
     assert command("--version")[0] == 0
 
 
+@contextmanager
 def launched(arguments, folder):
     """``torchrun … -m calibrant train``, and where its standard error goes."""
     err = folder / "stderr.txt"
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command += ["-m", "calibrant", "train", *map(str, arguments)]
     env = os.environ | {"OMP_NUM_THREADS": "1"}
-    with open(err, "w") as file:
-        return subprocess.Popen(command, env=env, stderr=file, stdout=subprocess.DEVNULL), err
+    with (
+        open(err, "w") as file,
+        subprocess.Popen(command, env=env, stderr=file, stdout=subprocess.DEVNULL) as launcher,
+    ):
+        try:
+            yield launcher, err
+        finally:
+            launcher.terminate()  # it ends its processes
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_one_of_two_is_killed_and_the_same_command_ends_as_if_nothing_had_been(csv_file, model_dir, tmp_path):
     texts = csv_file("train.csv", noisy_corpus(200))
     options = ["--train", texts, "--model", model_dir, "--epochs", 6, "--patience", 0, "--batch-size", 16]
     options += ["--max-length", 32, "--out"]
-    launcher, err = launched([*options, tmp_path / "run"], tmp_path)
-    seals = tmp_path / "run" / "checkpoints"
-    while not list(seals.glob("checkpoint-*/seal.json")):
-        assert launcher.poll() is None, err.read_text()
-        time.sleep(0.02)
-    children = subprocess.check_output(["ps", "--ppid", str(launcher.pid), "-o", "pid="], text=True).split()
-    os.kill(int(children[-1]), signal.SIGKILL)
-    assert launcher.wait(120) != 0
+    with launched([*options, tmp_path / "run"], tmp_path) as (launcher, err):
+        while not list((tmp_path / "run" / "checkpoints").glob("checkpoint-*/seal.json")):
+            assert launcher.poll() is None, err.read_text()
+            time.sleep(0.02)
+        children = subprocess.check_output(["ps", "--ppid", str(launcher.pid), "-o", "pid="], text=True)
+        killed = int(children.split()[-1])
+        os.kill(killed, signal.SIGKILL)
+        assert launcher.wait() != 0
     said = [line for line in err.read_text().splitlines() if line.startswith("calibrant: ")]
     assert len(said) == 1, said
     assert re.search(r"the same command (again )?goes on from the last checkpoint\.$", said[0], re.IGNORECASE)
-    assert f"Signal 9 (SIGKILL) received by PID {children[-1]}" in err.read_text()
+    assert f"Signal 9 (SIGKILL) received by PID {killed}" in err.read_text()
     assert not (tmp_path / "run" / "model").exists()
 
     for out in ("run", "whole"):
-        launcher, err = launched([*options, tmp_path / out], tmp_path)
-        assert launcher.wait(240) == 0, err.read_text()
+        with launched([*options, tmp_path / out], tmp_path) as (launcher, err):
+            assert launcher.wait() == 0, err.read_text()
         assert ("Resuming" in err.read_text()) == (out == "run")
     resumed, whole = (records.read(tmp_path / out) for out in ("run", "whole"))
     assert resumed.files == whole.files  # the very weights
