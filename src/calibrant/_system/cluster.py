@@ -28,7 +28,7 @@ def cluster(address: str | None, asked: str, threads: int) -> Iterator[Any]:
     try:
         _knock(address or "")
         ray.init(
-            address=address,
+            address=address or "local",  # and not one that `ray start` left on this machine
             include_dashboard=False if address is None else None,
             log_to_driver=False,
             logging_level="ERROR",
