@@ -3,6 +3,7 @@
 import pickle
 import re
 import warnings
+from logging import getLogger
 from pathlib import Path
 
 import numpy as np
@@ -126,10 +127,12 @@ def test_without_a_folder_nothing_is_left_behind(estimator, tmp_path, monkeypatc
         estimator.classifier_.predict_set(NEW)
 
 
-def test_nothing_of_other_libraries_is_printed(estimator, capfd):
+def test_nothing_of_other_libraries_is_printed(estimator, capfd, monkeypatch):
     """And they are as loud as before: a script may have its own use for them."""
     from transformers.utils import logging
 
+    # The command line, which other tests call in this process, prints calibrant's own lines.
+    monkeypatch.setattr(getLogger("calibrant"), "handlers", [])
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     try:
         logging.set_verbosity_info()
