@@ -8,13 +8,17 @@ demo: .venv/.installed
 	$(BIN)/calibrant demo
 
 # Two processes of one thread each: torch's threads spin while they wait, and would stand in each other's way.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+# It forks, which a process that has run other tests with threads of its own may not live through.
+ALONE := tests/training/test_several_processes.py
 
 test: .venv/.installed .venv/.dev
-	$(PYTEST)
+	$(PYTEST) $(ALONE)
+	$(PYTEST) -n 2 --dist loadfile --ignore $(ALONE)
 
 fast: .venv/.installed .venv/.dev
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow" $(ALONE)
+	$(PYTEST) -m "not slow" -n 2 --dist loadfile --ignore $(ALONE)
 
 check: .venv/.dev docs
 	$(BIN)/ruff check .
