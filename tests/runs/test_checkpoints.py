@@ -39,6 +39,13 @@ def test_the_newest_two_are_kept_and_what_they_remember_as_best(tmp_path, save):
         assert checkpoints.last(tmp_path) == tmp_path / f"checkpoint-{step}"
 
 
+def test_one_that_is_saved_twice_is_whole(tmp_path, save):
+    """As at the end of an epoch that was due for a checkpoint of its own."""
+    checkpoint = save(5, 5)
+    checkpoints.seal(checkpoint)
+    assert checkpoints.last(tmp_path) == checkpoint
+
+
 def test_the_start_needs_no_checkpoint(tmp_path, save):
     save(5, None)
     newest = save(10, 0)

@@ -133,9 +133,6 @@ def test_one_run_of_two_processes_and_the_same_after_an_interruption(settings, t
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="a checkpoint within an epoch of two processes lacks its seal: training begins anew"
-)
 def test_interrupted_within_an_epoch(settings, tmp_path):
     whole = in_processes(fitted, settings, tmp_path / "whole")[0][0]
     assert interrupted_and_resumed(settings, tmp_path, 0.0) == whole.files

@@ -21,6 +21,7 @@ KEPT = 2
 def seal(folder: Path) -> None:
     """Have a checkpoint that was just written on the disk, whole; only then the older ones go."""
     sync(folder)
+    (folder / SEAL).unlink(missing_ok=True)  # the end of an epoch may be saved twice; no seal holds another
     write_json(folder / SEAL, digests(folder))
     sync(folder.parent)
     newest = _by_step(folder.parent)[-KEPT:]
