@@ -48,7 +48,7 @@ VARIANTS = {
     "quick": {"method": "linear-probe"},
     "without_pooling": {"pooling": "first"},
     "without_probe": {"start": "random"},
-    "without_refinement": {"keep": "accuracy", "patience": 0},
+    "without_refinement": {"keep": "accuracy"},
     "with_smoothing": {"objective": {"name": "manifold-smoothing"}},
 }
 SEARCHED = (1e-4, 1e-3, 5e-3, 2e-2)
