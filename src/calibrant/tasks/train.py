@@ -146,7 +146,7 @@ def _settings(entry: Any) -> dict[str, Any]:
 def _member(config: RunConfig, number: int) -> RunConfig:
     """Settings of an ensemble's second, third, … member: as of the first, but for the seed."""
     alone = {"inference": {"name": "single"}, "calibrator": NO_CALIBRATOR}
-    return RunConfig.build(**config.model_dump() | alone | {"seed": config.seed + number - 1})
+    return RunConfig(**config.model_dump() | alone | {"seed": config.seed + number - 1})
 
 
 def _finish(
