@@ -48,11 +48,14 @@ a gzipped file, which is read | train --train tickets.csv.gz {COLUMNS} --quick -
 a header twice | train --train twice.csv --out new
 as many classes as texts | train --train ids.csv --out new
 fractions as labels | train --train floats.csv --out new
+few fractions, which may be meant | train --train stars.csv --quick --model tiny --out stars
 one class | train --train one.csv --out new
 labels that differ in case | train --train cases.csv --quick --model tiny --out cased
 an empty text | train --train hole.csv --out new
 not UTF-8 | train --train latin.csv --out new
 no epoch | train --train good.csv --epochs 0 --out new
+a misspelt command | tain --train good.csv --out new
+a misspelt option | train --train good.csv --epoch 3 --out new
 a misspelt method | train --train good.csv --method calibrnat --out new
 a misspelt dataset | train --dataset 20gn --out new
 a misspelt objective | train --train good.csv --objective manifold-smothing --out new
@@ -192,6 +195,7 @@ def make_mistakes() -> None:
     write("twice.csv", [(text, text, label) for text, label in rows], ("text", "text", "label"))
     write("ids.csv", [(text, str(number)) for number, (text, _) in enumerate(rows)], named)
     write("floats.csv", [(text, f"{number % 50 / 7:.3f}") for number, (text, _) in enumerate(rows)], named)
+    write("stars.csv", [(text, str((1 + number % 9) / 2)) for number, (text, _) in enumerate(rows)], named)
     write("one.csv", [(text, "billing") for text, _ in rows], named)
     write("cases.csv", [(t, y.upper() if i % 9 == 0 else y) for i, (t, y) in enumerate(rows)], named)
     write("hole.csv", [*rows[:5], ("", "billing"), *rows[5:]], named)

@@ -25,6 +25,7 @@ from calibrant.data.encode import Collate, EncodedTexts, encode
 from calibrant.inference.single import SinglePass
 from calibrant.models import fast
 from calibrant.models.pretrained import load_classifier
+from calibrant.models.probe import head_layer
 from calibrant.recipe import read_recipe
 from calibrant.training import start_head
 from recipe import split
@@ -117,7 +118,9 @@ def main() -> None:
         model, tokenizer, texts, accuracy = prepare(recipe.method.pooling)
         clock = Clock(model, accuracy)
         fast.apply(model.eval())
-        start_head(model, texts.rows, np.asarray(texts.labels), tokenizer.pad_token_id)
+        asked = texts.rows, tokenizer.pad_token_id
+        said = outputs_of(SinglePass(), [model], *asked, frozenset({"head"}))
+        start_head(head_layer(model, *asked), said, np.asarray(texts.labels))
         fast.remove(model)
         clock.look()
         CalibratedTrainer(

@@ -94,6 +94,15 @@ class RunConfig(BaseModel):
     gradient_checkpointing: bool = False
     seed: int = Field(0, ge=0, lt=2**32)
 
+    def __init__(self, /, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            raise UserError(_sentence(error)) from None
+
+    # pydantic's own, to pydantic: a record then tells where in it the settings are damaged.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
     @model_validator(mode="before")
     @classmethod
     def _known(cls, settings: Any) -> Any:
@@ -119,19 +128,6 @@ class RunConfig(BaseModel):
     def __repr_args__(self) -> Any:
         """Only what differs from the defaults."""
         return self.model_dump(exclude_defaults=True).items()
-
-    @classmethod
-    def build(cls, **settings: Any) -> "RunConfig":
-        """A config, or one sentence on what is wrong with it."""
-        try:
-            return cls(**settings)
-        except ValidationError as error:
-            first = error.errors()[0]
-            option = f"--{'.'.join(map(str, first['loc'])).replace('_', '-')}: " if first["loc"] else ""
-            message = first["msg"].removeprefix("Value error, ").removesuffix(".")
-            value = repr(first["input"])
-            got = f", got {value if len(value) < 200 else value[:200] + '…'}" if first["loc"] else ""
-            raise UserError(f"{option}{message[0].upper()}{message[1:]}{got}.") from error
 
     @classmethod
     def read(cls, path: Path | str) -> dict[str, Any]:
@@ -164,3 +160,13 @@ class RunConfig(BaseModel):
             settings["learning_rate"] = METHODS[self.method].learning_rate
         canonical = json.dumps({**settings, **more}, sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first of what is wrong, with the option of the command line that sets it."""
+    first = error.errors()[0]
+    option = f"--{'.'.join(map(str, first['loc'])).replace('_', '-')}: " if first["loc"] else ""
+    message = first["msg"].removeprefix("Value error, ").removesuffix(".")
+    value = repr(first["input"])
+    got = f", got {value if len(value) < 200 else value[:200] + '…'}" if first["loc"] else ""
+    return f"{option}{message[0].upper()}{message[1:]}{got}."

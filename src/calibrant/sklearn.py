@@ -106,7 +106,7 @@ class CalibrantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise UserError(
                 f"`settings` names {twice[0]!r}, which is an argument of CalibrantClassifier's own."
             )
-        config = RunConfig.build(**given, **(self.settings or {}))
+        config = RunConfig(**given, **(self.settings or {}))
         folder.mkdir(parents=True, exist_ok=True)
         write_text(path, rows)
         return train(config, out=folder / RUN)

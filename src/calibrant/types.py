@@ -22,7 +22,7 @@ Progress = Callable[[str, int, int], None]
 """Called with (what is being done, steps done, steps in all)."""
 
 Needs = frozenset[str]
-"""What somebody reads of ``Outputs`` beside the logits: some of "features", "middle" and "layers"."""
+"""What somebody reads of ``Outputs`` beside the logits: some of "features", "middle", "layers" and "head"."""
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -139,6 +139,7 @@ class Outputs:
     features: NDArray[np.float32] | None = None  # (n, h) the mean of a text's last hidden states
     middle: NDArray[np.float32] | None = None  # (n, h) the same after half of the layers
     layers: NDArray[np.float32] | None = None  # (n, L + 1, h) the same of the embeddings and of every layer
+    head: NDArray[np.float32] | None = None  # (n, w) what the last layer reads: all that a probe looks at
     calibrated: NDArray[np.floating] | None = None  # (n, K) what a calibrator makes of all this
     familiarity: NDArray[np.floating] | None = None  # (n,) π in (0, 1], where the calibrator tells it
 
@@ -154,6 +155,7 @@ class Outputs:
             _part(self.features, index),
             _part(self.middle, index),
             _part(self.layers, index),
+            _part(self.head, index),
             _part(self.calibrated, index),
             _part(self.familiarity, index),
         )

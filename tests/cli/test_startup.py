@@ -47,3 +47,10 @@ def test_a_name_that_is_not_there(mistakes, wrong_files, line, sentence):
     assert told.returncode == 2
     assert told.stderr.startswith(f"calibrant: {sentence}")
     assert told.stdout == "[]\n"
+
+
+def test_listing_methods_loads_nothing_heavy():
+    told = subprocess.run([sys.executable, "-c", LOADED, "list", "methods"], capture_output=True, text=True)
+    *table, loaded = told.stdout.splitlines()
+    assert (told.returncode, loaded, told.stderr) == (0, "[]", "")
+    assert "calibrant" in table[3]

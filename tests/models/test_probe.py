@@ -7,11 +7,12 @@ from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 
 from calibrant.calibrators.temperature import refined_nll
+from calibrant.classifier import outputs_of
 from calibrant.data.encode import encode
+from calibrant.inference.single import SinglePass
 from calibrant.models import probe
-from calibrant.models.last_linear import last_linear
 from calibrant.models.pretrained import load_classifier
-from calibrant.models.probe import ABSENT, STRENGTHS, fit_probe, head_inputs
+from calibrant.models.probe import ABSENT, STRENGTHS, fit_probe, head_layer
 from calibrant.training import start_head
 from support.encoders import FAMILIES, tiny
 from support.tiny import WORDS, corpus, tiny_tokenizer
@@ -162,21 +163,25 @@ def logits(model, rows):
         return np.concatenate([model(torch.tensor([row]), torch.ones(1, len(row))).logits for row in rows])
 
 
+def asked(model, rows):
+    """What it says of them, and what its last layer reads."""
+    return outputs_of(SinglePass(), [model], rows, model.config.pad_token_id or 0, frozenset({"head"}))
+
+
 @pytest.mark.parametrize("pooling", ["first", "mean", "first+mean"])
 def test_the_models_logits_are_those_of_the_probe(model_dir, pooling):
     model = load_classifier(str(model_dir), tuple(WORDS), pooling=pooling)[0].eval()
     encoder = {name: weight.clone() for name, weight in model.encoder.state_dict().items()}
     rows, y = encoded()
-    told = []
-    found = start_head(model, rows, y, 0, progress=lambda *step: told.append(step))
-    assert told == [("features", 32, 60), ("features", 60, 60)]
+    said = start_head(model.classifier, asked(model, rows), y)
     for name, weight in model.encoder.state_dict().items():
         assert torch.equal(weight, encoder[name]), name
-    f = head_inputs(model, model.classifier, rows, 0)
-    np.testing.assert_allclose(logits(model, rows), logits_of(found, f), atol=1e-4)
-    again = fit_probe(f, y, 3)
-    np.testing.assert_array_equal(again.weight, found.weight)
-    np.testing.assert_array_equal(again.bias, found.bias)
+    np.testing.assert_allclose(logits(model, rows), said.logits, atol=1e-4)
+    assert said.head is None
+    f = asked(model, rows).head
+    expected = fit_probe(f, y, 3)
+    np.testing.assert_allclose(model.classifier.weight.detach(), expected.weight, rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(said.logits, logits_of(expected, f))
     right = (logits(model, rows).argmax(axis=1) == y).mean()
     assert right > (0.35 if pooling == "first" else 0.8)  # the first token of a random encoder says little
 
@@ -186,8 +191,7 @@ def test_any_architectures_own_head_can_be_started(family):
     """Its last layer gets the probe of what that layer reads, whatever comes before it."""
     model = tiny(family).eval()
     rows, y = encoded(30)
-    found = start_head(model, rows, y, model.config.pad_token_id or 0)
-    layer = last_linear(model, torch.tensor([rows[0]]), torch.ones(1, len(rows[0])))
-    np.testing.assert_allclose(layer.weight.detach().numpy(), found.weight, rtol=1e-6, atol=1e-6)
-    f = head_inputs(model, layer, rows, model.config.pad_token_id or 0)
-    np.testing.assert_allclose(logits(model, rows), logits_of(found, f), atol=1e-3)
+    before = asked(model, rows)
+    said = start_head(head_layer(model, rows, model.config.pad_token_id or 0), before, y)
+    np.testing.assert_array_equal(said.logits, logits_of(fit_probe(before.head, y, 3), before.head))
+    np.testing.assert_allclose(logits(model, rows), said.logits, atol=1e-3)

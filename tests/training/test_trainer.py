@@ -23,6 +23,8 @@ from transformers import (
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from calibrant import CalibratedTrainer, RunConfig, UserError, load
+from calibrant.calibrators import new_calibrator
+from calibrant.classifier import _batches
 from calibrant.data.encode import Collate, EncodedTexts, encode
 from calibrant.errors import Diverged
 from calibrant.models import fast
@@ -607,6 +609,33 @@ def test_a_linear_probe_trains_nothing(csv_file, model_dir, tmp_path, monkeypatc
     assert (p.predicted == p.labels).mean() == run.training.dev_accuracy
     assert run.training.dev_accuracy > 0.6  # a guess: 0.33
     assert train(config, out=tmp_path / "run").record == run.record
+
+
+@pytest.mark.parametrize("method", ["linear-probe", "calibrant"])
+def test_a_frozen_encoder_reads_each_training_text_once(csv_file, model_dir, tmp_path, monkeypatch, method):
+    """The probe and the familiarity share a pass, and the run is that of a pass for each."""
+    make_worse(monkeypatch, -1.0, -2.0, -3.0)  # so that the default keeps the probe, too
+    read = []
+    monkeypatch.setattr(
+        "calibrant.classifier._batches",
+        lambda rows, *rest: read.append(len(rows)) or _batches(rows, *rest),
+    )
+    config = recipe(csv_file, model_dir, method=method, calibrator="temperature+familiarity")
+    run = train(config, out=tmp_path / "run")
+    assert read == [153, 39]  # train, then dev
+    classifier, splits = load(run.path), load_splits(config)
+    needs = classifier.calibrator.needs
+    on_dev, on_train = (classifier.outputs(part.texts, needs) for part in (splits.dev, splits.train))
+    again = classifier.fit_calibrator(
+        new_calibrator("temperature+familiarity"),
+        on_dev,
+        classifier.class_ids(splits.dev),
+        splits.train,
+        on_train=on_train,
+    )
+    texts = [text for text, _ in corpus(40, seed=3)]
+    expected = again.probabilities(classifier.outputs(texts, needs))
+    np.testing.assert_allclose(classifier.predict_proba(texts), expected, atol=1e-6)
 
 
 def test_the_same_seed_gives_the_same_probe(csv_file, model_dir, tmp_path):

@@ -5,6 +5,7 @@ import io
 import os
 import pkgutil
 import sys
+from typing import Any
 
 import typer
 
@@ -12,11 +13,11 @@ from calibrant.cli import several
 from calibrant.cli.printing import say
 from calibrant.errors import Elsewhere, Lost, UserError, visible
 
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's; newer versions of typer have their own
 app = typer.Typer(
     name="calibrant",
     help="Text classifiers whose confidence means something, on familiar and on unfamiliar text.",
     epilog="Start with:  calibrant demo",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -30,12 +31,18 @@ for _info in pkgutil.iter_modules(__path__):  # a module with a function, or an 
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+def _root(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
     if version:
         from calibrant import __version__
 
         say(f"calibrant {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        say(context.get_help(), err=True)
+        raise typer.Exit(2)
 
 
 def main() -> None:
@@ -50,9 +57,12 @@ def main() -> None:
     try:
         several.check()
         try:
-            app(prog_name="calibrant")
+            code = app(prog_name="calibrant", standalone_mode=False)
         finally:
             sys.stdout.flush()  # what was held back may find the disk full, and so late nobody would say so
+        sys.exit(code)
+    except UsageError as error:
+        _fail(_usage(error))
     except (Elsewhere, Lost) as error:
         several.end(error)
     except UserError as error:
@@ -69,6 +79,13 @@ def main() -> None:
             if several.speaks():
                 say(f"calibrant: interrupted{more}.", err=True)
         raise
+
+
+def _usage(error: Any) -> str:
+    """What the parser refused, and where a user reads what it takes."""
+    told: str = error.format_message().replace("Value error, ", "")  # pydantic's, within typer
+    told += "" if told.endswith((".", "?")) else "."
+    return told if error.ctx is None else f"{told} See `{error.ctx.command_path} --help`."
 
 
 def _machine(error: Exception) -> str:

@@ -35,7 +35,7 @@ def list_(
     """
     from calibrant.tasks import list as task
 
-    rows = task.list_(kind)
+    rows = task.list_(kind, details=verbose or json_)
     if json_:
         say_json(rows)
         return

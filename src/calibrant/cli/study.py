@@ -6,7 +6,6 @@ from calibrant.cli import study_figure, study_run, study_significance, study_tab
 
 app = typer.Typer(
     help="The paper's experiments: run the grid, and draw what has been measured.",
-    no_args_is_help=True,
     rich_markup_mode=None,
 )
 app.command("run")(study_run.run)

@@ -134,7 +134,7 @@ def train(
     settings = RunConfig.read(config) if config is not None else {}
     if method not in (None, settings.get("method")):  # what the file says of another method is not meant
         settings = {name: settings[name] for name in settings.keys() - set(AXES)}
-    checked = RunConfig.build(**settings | _given(**given))
+    checked = RunConfig(**settings | _given(**given))
     checked = checked.model_copy(
         update={
             "objective": _chosen(checked.objective, objective) | _hyper_parameters(set_ or []),

@@ -23,11 +23,10 @@ def check_classes(train: Texts, label_column: str) -> None:
             f"{train.source}: as many classes as texts ({n}) in column {label_column!r}. Is it an id column? "
             "Name the one with the classes with --label-column."
         )
-    if len(classes) > FEW and all(map(_number, classes)) and not all(map(_whole, classes)):
+    if len(classes) > FEW and (measured := _measurements(train, label_column)):
         raise UserError(
-            f"{train.source}: the labels in column {label_column!r} are {len(classes)} different numbers "
-            f"with a fraction, as {min(filter(_fraction, classes))}. A classifier needs classes; name "
-            "another --label-column, or write a word for each range."
+            f"{measured} A classifier needs classes; name another --label-column, or write a word for each "
+            "range."
         )
 
 
@@ -37,6 +36,11 @@ def doubt(train: Texts, text_column: str, label_column: str) -> None:
     classes = set(labels)
     if n >= FEW and 2 * len(classes) > n:
         _warn(f"{train.source}: {len(classes)} classes for {n} texts. Is {label_column!r} an id column?")
+    if len(classes) <= FEW and (measured := _measurements(train, label_column)):
+        _warn(
+            f"{measured} Each is trained as a class of its own. Name another --label-column if they measure "
+            "something."
+        )
     _alike(train.source, labels)
     for label, count in _counted(labels, lambda label: label.lower() in MISSING):
         _warn(
@@ -49,6 +53,17 @@ def doubt(train: Texts, text_column: str, label_column: str) -> None:
             f"{train.source}: {numbers} of {n} texts in column {text_column!r} are numbers. Is it the column "
             "with the text? Name another with --text-column."
         )
+
+
+def _measurements(train: Texts, label_column: str) -> str | None:
+    """How many labels there are, where all are numbers and not all are whole; None elsewhere."""
+    classes = set(train.labels or ())
+    if not all(map(_number, classes)) or all(map(_whole, classes)):
+        return None
+    return (
+        f"{train.source}: the labels in column {label_column!r} are {len(classes)} different numbers with a "
+        f"fraction, as {min(filter(_fraction, classes))}."
+    )
 
 
 def _alike(source: str, labels: Sequence[str]) -> None:

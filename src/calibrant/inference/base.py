@@ -33,8 +33,8 @@ class Inference(ABC):
     ) -> dict[str, Tensor]:
         """By the names of ``Outputs``: ``logits`` (B, K) and what is needed, with dropout off, of (B, T) ids.
 
-        ``features`` and ``middle`` are (B, h), ``layers`` (B, L + 1, h). Members' features stand
-        side by side: each has learnt a space of its own, and a mean of theirs would lie in none.
+        ``features`` and ``middle`` are (B, h), ``layers`` (B, L + 1, h), ``head`` (B, w). Members' features
+        stand side by side: each has learnt a space of its own, and a mean of theirs would lie in none.
         """
 
 

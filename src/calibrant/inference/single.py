@@ -9,6 +9,7 @@ from torch import Tensor
 
 from calibrant.inference.base import Inference
 from calibrant.models.fast.first_token import first_token_only
+from calibrant.models.last_linear import watched
 from calibrant.models.split import SplitModel
 from calibrant.types import Needs
 
@@ -30,6 +31,10 @@ class SinglePass(Inference):
     ) -> dict[str, Tensor]:
         """All of one pass over the encoder; for the logits alone a part of the last layer is enough."""
         (model,) = models
+        if "head" in needs:
+            with watched(model) as ran:
+                found = self.outputs(models, input_ids, attention_mask, needs - {"head"})
+            return found | {"head": ran[-1][1]}
         if not needs:
             with first_token_only():
                 return {"logits": model(input_ids=input_ids, attention_mask=attention_mask).logits}

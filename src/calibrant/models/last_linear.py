@@ -1,5 +1,7 @@
 """The layer that makes the logits."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -8,28 +10,36 @@ from torch import Tensor, nn
 from calibrant.errors import UserError
 
 
-def last_linear(model: Any, input_ids: Tensor, attention_mask: Tensor) -> nn.Linear:
-    """The last linear layer with K outputs to run on this batch.
+@contextmanager
+def watched(model: Any) -> Iterator[list[tuple[nn.Linear, Tensor]]]:
+    """Within, every linear layer with K outputs that runs is put into the list, with what it reads, (B, w).
 
-    Heads name it as they like (classifier, out_proj, score, …), so it is found by running the model. Whether
-    its output is the logits is for the caller to check, by what comes of changing it.
+    Heads name the layer that makes the logits as they like (classifier, out_proj, score, …), but it is the
+    last of these.
     """
-    classes: int = model.config.num_labels
-    ran: list[nn.Linear] = []
+    ran: list[tuple[nn.Linear, Tensor]] = []
     hooks = [
-        module.register_forward_hook(lambda layer, *_: ran.append(layer))
+        module.register_forward_pre_hook(lambda layer, inputs: ran.append((layer, inputs[0])))
         for module in model.modules()
-        if isinstance(module, nn.Linear) and module.out_features == classes
+        if isinstance(module, nn.Linear) and module.out_features == model.config.num_labels
     ]
     try:
-        with torch.inference_mode():
-            model(input_ids=input_ids, attention_mask=attention_mask)
+        yield ran
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def last_linear(model: Any, input_ids: Tensor, attention_mask: Tensor) -> nn.Linear:
+    """The last linear layer with K outputs to run on this batch.
+
+    Whether its output is the logits is for the caller to check, by what comes of changing it.
+    """
+    with torch.inference_mode(), watched(model) as ran:
+        model(input_ids=input_ids, attention_mask=attention_mask)
     if not ran:
         raise UserError(
-            f"{type(model).__name__} has no linear layer with {classes} outputs, a class each, "
-            "that could take a calibrator in; use calibrant.load on the run itself."
+            f"{type(model).__name__} has no linear layer with {model.config.num_labels} outputs, a class "
+            "each, that could take a calibrator in; use calibrant.load on the run itself."
         )
-    return ran[-1]
+    return ran[-1][0]

@@ -13,20 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from calibrant.calibrators.temperature import refined_nll
 from calibrant.data.encode import pad
 from calibrant.models.last_linear import last_linear
-from calibrant.types import Progress
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer]
 STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 FOLDS = 3
-BATCH_SIZE = 32
 ABSENT = -10.0
 """The logit of a class of which there is no text, where the others' are about 0."""
 
@@ -43,32 +40,6 @@ class Probe:
 def head_layer(model: Any, rows: Sequence[Sequence[int]], padding: int) -> nn.Linear:
     """The last layer of the model, which gets the probe; found by running it on two of the texts."""
     return last_linear(model, *(part.to(model.device) for part in pad(rows[:2], padding)))
-
-
-@torch.inference_mode()
-def head_inputs(
-    model: Any,
-    layer: nn.Linear,
-    rows: Sequence[Sequence[int]],
-    padding: int,
-    progress: Progress | None = None,
-) -> NDArray[np.float32]:
-    """What the last layer reads of each text, (n, h)."""
-    found = np.empty((len(rows), layer.in_features), dtype=np.float32)
-    seen: list[Tensor] = []
-    hook = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    order = sorted(range(len(rows)), key=lambda i: len(rows[i]), reverse=True)
-    try:
-        for start in range(0, len(order), BATCH_SIZE):
-            chosen = order[start : start + BATCH_SIZE]
-            ids, mask = pad([rows[i] for i in chosen], padding)
-            model(input_ids=ids.to(model.device), attention_mask=mask.to(model.device))
-            found[chosen] = seen.pop().float().cpu().numpy()
-            if progress is not None:
-                progress("features", start + len(chosen), len(order))
-    finally:
-        hook.remove()
-    return found
 
 
 def fit_probe(features: NDArray[np.floating], labels: Integers, classes: int) -> Probe:

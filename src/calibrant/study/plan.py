@@ -213,7 +213,7 @@ def _planned(
         settings, more = found, {**TEXTCNN, "layers": None, **preset.textcnn}
     else:
         settings, more = {**found, **dict(differing)}, {}
-    recipe = read_recipe(RunConfig.build(dataset=dataset, method=method))
+    recipe = read_recipe(RunConfig(dataset=dataset, method=method))
     members = [
         training(preset, dataset, method, settings, seed + i, **more) for i in range(recipe.inference.members)
     ]

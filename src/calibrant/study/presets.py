@@ -49,7 +49,7 @@ class Preset:
 
     def config(self, dataset: str, **more: Any) -> RunConfig:
         """Of a training on this dataset."""
-        return RunConfig.build(**{**self.settings, **self.datasets[dataset], "dataset": dataset, **more})
+        return RunConfig(**{**self.settings, **self.datasets[dataset], "dataset": dataset, **more})
 
 
 _20NG = {"max_length": 150}

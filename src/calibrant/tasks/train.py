@@ -4,9 +4,10 @@ import logging
 import math
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from calibrant._system.failures import remembering, writing
 from calibrant._system.progress import in_notebook
 from calibrant._system.quiet import quiet
 from calibrant.calibrators import Calibrator, calibrated
-from calibrant.classifier import Classifier, of_run
+from calibrant.classifier import Classifier, of_run, outputs_of
 from calibrant.config import RunConfig
 from calibrant.data.doubts import doubt
 from calibrant.errors import Diverged, UserError
@@ -34,7 +35,6 @@ from calibrant.runs.texts import load_splits
 from calibrant.types import Needs, Outputs, Progress, Splits, Texts, silent
 
 if TYPE_CHECKING:
-    from calibrant.data.encode import EncodedTexts
     from calibrant.training import EpochLines, Watch
 
 logger = logging.getLogger(__name__)
@@ -102,10 +102,11 @@ def _fit_alone(
     members = recipe.inference.members
     labels = [label if members == 1 else f"{label}, member {i + 1} of {members}" for i in range(members)]
     others = [_member(config, number) for number in range(2, members + 1)]
+    said = Said()
     if run.trained:  # and killed afterwards
         processes.on_main(run.check_files)
     else:
-        run = _train(run, config, recipe, splits, progress, labels[0])
+        run, said = _train(run, config, recipe, splits, progress, labels[0])
     single = named(replace(recipe.method, inference="single", calibrator=None))
     alone = Recipe(single, recipe.objective, SinglePass(), None)
     trained = [
@@ -117,26 +118,42 @@ def _fit_alone(
         run = processes.on_main(lambda: first.updated(members=files))
     if recipe.calibrator is None and recipe.inference == SinglePass():
         return processes.on_main(run.finish)  # what training measured on dev is what it answers
-    classifier, on_train = of_run(run), None
-    if recipe.calibrator is not None and recipe.calibrator.needs:
-        on_train = _outputs_in_shares(classifier, splits.train, recipe.calibrator.needs, progress)
+    classifier = of_run(run)
+    needs = _needs(recipe.calibrator)
+    if recipe.inference != SinglePass():  # whose answers are others
+        said = Said()
+    if needs and processes.main_says(said.on_train is None):
+        on_train = _in_shares(
+            splits.train.texts, lambda own: classifier.outputs(own, needs, progress, "train")
+        )
+        said = replace(said, on_train=on_train)
     return processes.on_main(
-        lambda: _finish(run, classifier, recipe.calibrator, splits, on_train, trained, progress)
+        lambda: _finish(run, classifier, recipe.calibrator, splits, said, trained, progress)
     )
 
 
-def _outputs_in_shares(
-    classifier: Classifier, texts: Texts, needs: Needs, progress: Progress
-) -> Outputs | None:
-    """What it says of all texts, on the main process; each process answers its share."""
+@dataclass(frozen=True)
+class Said:
+    """What a model as it is kept has said already, on the main process: a second pass would say the same."""
 
-    def answered(own: Sequence[str]) -> dict[str, Any]:
-        outputs = classifier.outputs(own, needs, progress, "train")
+    on_train: Outputs | None = None
+    on_dev: Outputs | None = None
+
+
+def _in_shares(items: Sequence[Any], answer: Callable[[Sequence[Any]], Outputs]) -> Outputs | None:
+    """The answers to all of them, on the main process; each process answers its share."""
+
+    def answered(own: Sequence[Any]) -> dict[str, Any]:
+        outputs = answer(own)
         named = {field.name: getattr(outputs, field.name) for field in fields(outputs)}
         return {name: array for name, array in named.items() if array is not None}
 
-    found = processes.in_shares(texts.texts, answered)
+    found = processes.in_shares(items, answered)
     return Outputs(**found) if found else None
+
+
+def _needs(calibrator: Calibrator | None) -> Needs:
+    return frozenset() if calibrator is None else calibrator.needs
 
 
 def _settings(entry: Any) -> dict[str, Any]:
@@ -146,7 +163,7 @@ def _settings(entry: Any) -> dict[str, Any]:
 def _member(config: RunConfig, number: int) -> RunConfig:
     """Settings of an ensemble's second, third, … member: as of the first, but for the seed."""
     alone = {"inference": {"name": "single"}, "calibrator": NO_CALIBRATOR}
-    return RunConfig.build(**config.model_dump() | alone | {"seed": config.seed + number - 1})
+    return RunConfig(**config.model_dump() | alone | {"seed": config.seed + number - 1})
 
 
 def _finish(
@@ -154,18 +171,21 @@ def _finish(
     classifier: Classifier,
     calibrator: Calibrator | None,
     splits: Splits,
-    on_train: Outputs | None,
+    said: Said,
     others: Sequence[Run],
     progress: Progress,
 ) -> Run:
     """Fit the calibrator on dev, and measure there what the run as a whole answers."""
     dev = splits.dev
-    needs = frozenset() if calibrator is None else calibrator.needs
-    outputs = classifier.outputs(dev.texts, needs, progress, f"dev {run.record.method.name}")
+    outputs = said.on_dev
+    if outputs is None:
+        outputs = classifier.outputs(dev.texts, _needs(calibrator), progress, f"dev {run.record.method.name}")
     labels, kept = classifier.class_ids(dev), None
     if calibrator is not None:
         try:
-            fitted = classifier.fit_calibrator(calibrator, outputs, labels, splits.train, on_train=on_train)
+            fitted = classifier.fit_calibrator(
+                calibrator, outputs, labels, splits.train, on_train=said.on_train
+            )
             outputs = calibrated(outputs, fitted)
             kept = run.keep_calibrator(fitted, dev.provenance())
         except UserError as error:  # not worth a training
@@ -189,12 +209,13 @@ def _train(
     splits: Splits,
     progress: Progress,
     label: str,
-) -> Run:
+) -> tuple[Run, Said]:
     from transformers import PrinterCallback, TrainingArguments
 
     from calibrant.data.encode import Collate, EncodedTexts, cut_in_words, encode
     from calibrant.models import fast
     from calibrant.models.pretrained import TEXTCNN
+    from calibrant.models.probe import head_layer
     from calibrant.training import (
         CRITERIA,
         CalibratedTrainer,
@@ -218,15 +239,24 @@ def _train(
     train_set, dev_set = encoded(splits.train), encoded(splits.dev)
     if told := cut_in_words(tokenizer, splits.train.texts, config.max_length):
         logger.info(told)
+    said, needs = Said(), _needs(recipe.calibrator)
     if method.start == "probe" and config.model != TEXTCNN:  # that one has learnt nothing before
         fast.apply(model.to(device()).eval())
-        start_head(model, train_set.rows, np.asarray(train_set.labels), tokenizer.pad_token_id, progress)
+        layer = head_layer(model, train_set.rows, tokenizer.pad_token_id)
+        ask = partial(outputs_of, SinglePass(), [model], padding=tokenizer.pad_token_id, progress=progress)
+        on_train = _in_shares(train_set.rows, partial(ask, needs=needs | {"head"}, label="features"))
+        said = Said(start_head(layer, on_train, np.asarray(train_set.labels)))
+        if method.frozen:
+            on_dev = _in_shares(dev_set.rows, partial(ask, needs=needs, label=f"dev {method.name}"))
+            said = replace(said, on_dev=on_dev)
         fast.remove(model)
-    start = {name: value.clone() for name, value in model.state_dict().items()}
     if method.frozen:
-        return processes.on_main(
-            lambda: run.keep(model, tokenizer, _measured(model, tokenizer, dev_set, lines, watch))
-        )
+
+        def keep_probe() -> Run:
+            return run.keep(model, tokenizer, _measured(said.on_dev, dev_set.labels, lines, watch))
+
+        return processes.on_main(keep_probe), said
+    start = {name: value.clone() for name, value in model.state_dict().items()}
     rate = config.learning_rate
     if rate is None:
         rate = method.rate(getattr(model.config, "hidden_size", None))
@@ -288,7 +318,8 @@ def _train(
         training = _record(trainer.state.global_step, seconds, best, history)
         return run.keep(model, tokenizer, training)
 
-    return processes.on_main(keep)
+    kept = processes.on_main(keep)
+    return kept, said if kept.training.best_epoch == 0 else Said()
 
 
 def _loaded(config: RunConfig, recipe: Recipe, splits: Splits) -> tuple[Any, Any]:
@@ -320,16 +351,15 @@ def _loaded(config: RunConfig, recipe: Recipe, splits: Splits) -> tuple[Any, Any
 
 
 def _measured(
-    model: Any, tokenizer: Any, dev: "EncodedTexts", lines: "EpochLines", watch: "Watch"
+    on_dev: Outputs | None, labels: Sequence[int], lines: "EpochLines", watch: "Watch"
 ) -> TrainingRecord:
     """Of a model that is not trained further."""
     from transformers import EvalPrediction
 
-    from calibrant.classifier import outputs_of
     from calibrant.training import dev_metrics
 
-    outputs = outputs_of(SinglePass(), [model.eval()], dev.rows, tokenizer.pad_token_id)
-    figures = dev_metrics(EvalPrediction(outputs.logits, np.asarray(dev.labels)))
+    assert on_dev is not None
+    figures = dev_metrics(EvalPrediction(on_dev.logits, np.asarray(labels)))
     start = {"epoch": 0.0} | {f"eval_{name}": value for name, value in figures.items()}
     lines.line(start, {})
     return _record(0, watch.elapsed(), start, [start])

@@ -1,32 +1,29 @@
 """Where fine-tuning starts: with the linear probe as the head."""
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from calibrant._system import processes
-from calibrant.models.probe import Probe, fit_probe, head_inputs, head_layer
-from calibrant.types import Progress
+from calibrant.models.probe import fit_probe
+from calibrant.types import Outputs
 
 
-def start_head(
-    model: Any,
-    rows: Sequence[Sequence[int]],
-    labels: NDArray[np.integer],
-    padding: int,
-    progress: Progress | None = None,
-) -> Probe:
-    """Give the model, in evaluation mode, the probe of these tokenised texts as its last layer."""
-    layer = head_layer(model, rows, padding)
-    found = processes.in_shares(
-        rows, lambda own: {"features": head_inputs(model, layer, own, padding, progress)}
-    )
-    probe = processes.on_main(lambda: fit_probe(found["features"], labels, model.config.num_labels))
+def start_head(layer: nn.Linear, said: Outputs | None, labels: NDArray[np.integer]) -> Outputs | None:
+    """Make a model's last layer the probe of what it reads of the training texts.
+
+    ``said`` is what the model says of these, its ``head`` included. It comes back with the probe's logits.
+    Of several processes the main one has it, and fits.
+    """
+    head = None if said is None else said.head
+    probe = processes.on_main(lambda: fit_probe(np.asarray(head), labels, layer.out_features))
     with torch.no_grad():
         layer.weight.copy_(torch.from_numpy(probe.weight))
         if layer.bias is not None:
             layer.bias.copy_(torch.from_numpy(probe.bias))
-    return probe
+    if said is None or head is None:
+        return None
+    return replace(said, logits=head @ probe.weight.T + probe.bias, head=None)
