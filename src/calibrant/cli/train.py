@@ -73,6 +73,13 @@ def train(
         typer.Option(help="minilm, textcnn, a directory, or an id of the Hugging Face hub [minilm]."),
     ] = None,
     layers: Annotated[int | None, typer.Option(help="Keep only the encoder's first layers [all].")] = None,
+    lora: Annotated[
+        int | None,
+        typer.Option(help="Train adapters of this rank (LoRA, by peft) instead of the encoder's weights [no]."),
+    ] = None,
+    lora_targets: Annotated[
+        str | None, typer.Option(help="Linear layers that get adapters, as in query,value [all].")
+    ] = None,
     max_length: Annotated[int | None, typer.Option(help="Tokens at which a text is cut [128].")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training texts [8].")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Texts per step [32].")] = None,
@@ -118,6 +125,8 @@ def train(
         "patience": patience,
         "model": model,
         "layers": layers,
+        "lora": lora,
+        "lora_targets": lora_targets,
         "max_length": max_length,
         "epochs": epochs,
         "batch_size": batch_size,

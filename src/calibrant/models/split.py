@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from calibrant.errors import UserError
 from calibrant.models.fast.first_token import first_token_only, first_token_too
+from calibrant.models.lora import unwrapped
 from calibrant.models.modeling_calibrant import mean
 
 WORKS = (
@@ -29,12 +30,13 @@ ROUNDING = 1e-2  # of the largest logit
 
 
 class SplitModel:
-    """A view of a sequence classifier; it owns no weights."""
+    """A view of a sequence classifier, peft's wrapper around it or not; it owns no weights."""
 
-    def __init__(self, model: PreTrainedModel) -> None:
-        self.model = model
-        self._prefix = model.base_model_prefix
-        self._base = model.base_model
+    def __init__(self, model: Any) -> None:
+        self._given = model
+        self.model = unwrapped(model)
+        self._prefix = self.model.base_model_prefix
+        self._base = self.model.base_model
 
     def embed(self, input_ids: Tensor) -> Tensor:
         """x, (B, T) → (B, T, e)."""
@@ -103,8 +105,9 @@ class SplitModel:
         pooler = getattr(self._base, "pooler", None)
         if pooler is None:
             return BaseModelOutputWithPooling(last_hidden_state=hidden)
-        if isinstance(pooler, nn.Linear):  # ALBERT keeps the layer and its activation apart
-            pooled = self._base.pooler_activation(pooler(hidden[:, 0]))
+        activation = getattr(self._base, "pooler_activation", None)
+        if activation is not None:  # ALBERT keeps the layer and its activation apart
+            pooled = activation(pooler(hidden[:, 0]))
         else:
             pooled = pooler(hidden)
         return BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=pooled)
@@ -119,7 +122,7 @@ class SplitModel:
         ids, mask = self._padded_batch()
         with torch.no_grad(), self.dropout_off():
             try:
-                expected = self.model(input_ids=ids, attention_mask=mask).logits
+                expected = self._given(input_ids=ids, attention_mask=mask).logits
                 got = self(self.embed(ids), mask)
             except Exception as error:
                 raise UserError(
@@ -146,7 +149,7 @@ class SplitModel:
         return ids.to(device), mask.to(device)
 
 
-def can_be_split(model: PreTrainedModel) -> bool:
+def can_be_split(model: Any) -> bool:
     """Whether the training objectives can take it apart."""
     try:
         SplitModel(model).verify()

@@ -173,6 +173,8 @@ def settings_in_words(method: str, record: Record) -> dict[str, str]:
         "dev texts": _texts_in_words(record.data.dev),
         "tokens at most": str(config.max_length),
     }
+    if config.lora is not None:
+        told["adapters"] = f"LoRA of rank {config.lora} at {config.lora_targets or 'all linear layers'}"
     if asked.frozen:
         told["encoder's weights"] = "frozen"
     else:

@@ -194,6 +194,7 @@ def _train(
 
     from calibrant.data.encode import Collate, EncodedTexts, cut_in_words, encode
     from calibrant.models import fast
+    from calibrant.models.lora import FASTER
     from calibrant.models.pretrained import TEXTCNN
     from calibrant.training import (
         CRITERIA,
@@ -230,6 +231,8 @@ def _train(
     rate = config.learning_rate
     if rate is None:
         rate = method.rate(getattr(model.config, "hidden_size", None))
+        if config.lora is not None:
+            rate *= FASTER
     stop = StopByItself(criterion, method.patience)
     last = processes.on_main(lambda: checkpoints.last(run.checkpoints))
     trainer = CalibratedTrainer(
@@ -286,7 +289,10 @@ def _train(
         if best["epoch"] == 0:
             model.load_state_dict(start)
         training = _record(trainer.state.global_step, seconds, best, history)
-        return run.keep(model, tokenizer, training)
+        if config.lora is None:
+            return run.keep(model, tokenizer, training)
+        run.keep_adapter(model)
+        return run.keep(model.merge_and_unload(), tokenizer, training)
 
     return processes.on_main(keep)
 
@@ -295,8 +301,11 @@ def _loaded(config: RunConfig, recipe: Recipe, splits: Splits) -> tuple[Any, Any
     """The model to begin with and its tokenizer, once nothing is against training them."""
     from transformers import set_seed
 
+    from calibrant.models.lora import check_peft_installed, with_lora
     from calibrant.models.pretrained import TEXTCNN, load_classifier
 
+    if config.lora is not None:
+        check_peft_installed()
     if config.batch_size % (n := processes.count()):
         raise UserError(
             f"--batch-size {config.batch_size}: the texts of a step are shared by {n} processes; take a "
@@ -316,6 +325,9 @@ def _loaded(config: RunConfig, recipe: Recipe, splits: Splits) -> tuple[Any, Any
     if config.gradient_checkpointing and not model.supports_gradient_checkpointing:
         raise UserError(f"--gradient-checkpointing: the model {config.model!r} cannot do it; leave it out.")
     recipe.inference.check(model)
+    if config.lora is not None:
+        targets = None if config.lora_targets is None else config.lora_targets.split(",")
+        model = with_lora(model, config.lora, targets, config.model)
     return model, tokenizer
 
 

@@ -49,7 +49,7 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
     """A ``transformers.Trainer`` that minimises an objective of calibrant's.
 
     Takes the arguments of ``Trainer``, but for those that the objective makes senseless, which are
-    refused; ``compute_metrics`` defaults to ``dev_metrics``. The loss of a step is the mean over its
+    refused; the model may be one of peft's ``get_peft_model``. ``compute_metrics`` defaults to ``dev_metrics``. The loss of a step is the mean over its
     texts, however they are spread over accumulated micro-batches and over processes (DDP), and the
     objective's terms are logged beside it.
     """
@@ -59,7 +59,7 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: PreTrainedModel,
+        model: Any,
         args: TrainingArguments | None = None,
         *trainer_args: Any,
         objective: Objective | None = None,
@@ -118,11 +118,11 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """As ``Trainer.train``. The model is quick meanwhile, and given back as it came."""
-        fast.apply(self.model)
+        fast.apply(self.split.model)
         try:
             return super().train(*args, **kwargs)
         finally:
-            fast.remove(self.model)
+            fast.remove(self.split.model)
 
     def compute_loss(
         self,
