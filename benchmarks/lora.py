@@ -20,7 +20,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 import torch
-from recipe import split
 
 from calibrant import RunConfig
 from calibrant._system.device import machine
@@ -28,9 +27,10 @@ from calibrant.classifier import of_run
 from calibrant.metrics.measure import measure
 from calibrant.tasks import train as task
 from calibrant.types import Prediction
+from recipe import split
 
 OUT = Path(__file__).parents[1] / "results" / "lora"
-SMOOTHING = {"objective": {"name": "manifold-smoothing"}, "epochs": 3}
+SMOOTHING = {"objective": {"name": "manifold-smoothing"}, "epochs": 1}
 VARIANTS = {
     "all": {},
     "lora-8": {"lora": 8},
@@ -49,9 +49,7 @@ def size(folder: Path) -> float:
 def run(variant: str, rate: float | None, seed: int) -> dict:
     splits, asked = split("banking77", seed)
     task.load_splits = lambda config: splits  # the texts are drawn there
-    config = RunConfig(
-        train="texts of the benchmark", seed=seed, learning_rate=rate, **VARIANTS[variant]
-    )
+    config = RunConfig(train="texts of the benchmark", seed=seed, learning_rate=rate, **VARIANTS[variant])
     folder, checkpoints = Path(tempfile.mkdtemp(prefix="lora-")), []
     keep = task.checkpoints.seal
 
@@ -100,7 +98,16 @@ def run(variant: str, rate: float | None, seed: int) -> dict:
 
 
 def table() -> None:
-    columns = ("MB trained", "MB of a checkpoint", "epochs", "s of CPU", "s a epoch", "dev", "accuracy", "ECE")
+    columns = (
+        "MB trained",
+        "MB of a checkpoint",
+        "epochs",
+        "s of CPU",
+        "s an epoch",
+        "dev",
+        "accuracy",
+        "ECE",
+    )
     print(f"| variant | rate | {' | '.join(columns)} | near AUROC | far AUROC |")
     print("|---" * (len(columns) + 4) + "|")
     for path in sorted(OUT.glob("*.json")):

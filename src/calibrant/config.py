@@ -64,6 +64,7 @@ class RunConfig(BaseModel):
     dev: str | None = None
     text_column: str = "text"
     label_column: str = "label"
+    pair_column: str | None = None  # of the second text, where texts are pairs
     dataset: str | None = None
     source: str | None = None
     max_train_samples: int | None = Field(None, ge=2, lt=MOST)
@@ -116,6 +117,8 @@ class RunConfig(BaseModel):
             raise ValueError("a dev file (--dev) goes with a training file (--train)")
         if self.source is not None and self.dataset is None:
             raise ValueError("a source (--source) goes with a dataset (--dataset)")
+        if self.pair_column is not None and self.train is None:
+            raise ValueError("a second text (--pair-column) goes with a training file (--train)")
         if self.lora_targets is not None and self.lora is None:
             raise ValueError("layers for adapters (--lora-targets) go with the adapters' rank (--lora)")
         return self
@@ -161,8 +164,8 @@ class RunConfig(BaseModel):
         """A hash of the settings and of whatever else determines the run."""
         settings = self.model_dump()
         # Runs from before these existed are found again.
-        later_ones = ("inference", "calibrator", "start", "pooling", "keep", "patience", "lora", "lora_targets")
-        for later in later_ones:
+        later_ones = ("inference", "calibrator", "start", "pooling", "keep", "patience")
+        for later in (*later_ones, "lora", "lora_targets", "pair_column"):
             if settings[later] in (None, {}):
                 del settings[later]
         if settings["learning_rate"] is None and self.method in METHODS:  # what had once stood here for all

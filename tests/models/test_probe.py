@@ -187,7 +187,7 @@ def test_any_architectures_own_head_can_be_started(family):
     model = tiny(family).eval()
     rows, y = encoded(30)
     found = start_head(model, rows, y, model.config.pad_token_id or 0)
-    layer = last_linear(model, torch.tensor([rows[0]]), torch.ones(1, len(rows[0])))
+    layer = last_linear(model, input_ids=torch.tensor([rows[0]]), attention_mask=torch.ones(1, len(rows[0])))
     np.testing.assert_allclose(layer.weight.detach().numpy(), found.weight, rtol=1e-6, atol=1e-6)
     f = head_inputs(model, layer, rows, model.config.pad_token_id or 0)
     np.testing.assert_allclose(logits(model, rows), logits_of(found, f), atol=1e-3)

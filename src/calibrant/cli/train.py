@@ -21,6 +21,9 @@ def train(
     ] = None,
     text_column: Annotated[str | None, typer.Option(help="Column that holds the text [text].")] = None,
     label_column: Annotated[str | None, typer.Option(help="Column that holds the label [label].")] = None,
+    pair_column: Annotated[
+        str | None, typer.Option(help="Column that holds a second text, where texts are pairs [none].")
+    ] = None,
     dataset: Annotated[
         str | None, typer.Option(help="A public dataset instead of files; see `calibrant list datasets`.")
     ] = None,
@@ -75,7 +78,7 @@ def train(
     layers: Annotated[int | None, typer.Option(help="Keep only the encoder's first layers [all].")] = None,
     lora: Annotated[
         int | None,
-        typer.Option(help="Train adapters of this rank (LoRA, by peft) instead of the encoder's weights [no]."),
+        typer.Option(help="Train adapters of this rank (LoRA) instead of the encoder's weights [no]."),
     ] = None,
     lora_targets: Annotated[
         str | None, typer.Option(help="Linear layers that get adapters, as in query,value [all].")
@@ -114,6 +117,7 @@ def train(
         "dev": dev,
         "text_column": text_column,
         "label_column": label_column,
+        "pair_column": pair_column,
         "dataset": dataset,
         "source": source,
         "max_train_samples": max_train_samples,

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from calibrant.errors import UserError
 
 
-def last_linear(model: Any, input_ids: Tensor, attention_mask: Tensor) -> nn.Linear:
+def last_linear(model: Any, **inputs: Tensor) -> nn.Linear:
     """The last linear layer with K outputs to run on this batch.
 
     Heads name it as they like (classifier, out_proj, score, …), so it is found by running the model. Whether
@@ -23,7 +23,7 @@ def last_linear(model: Any, input_ids: Tensor, attention_mask: Tensor) -> nn.Lin
     ]
     try:
         with torch.inference_mode():
-            model(input_ids=input_ids, attention_mask=attention_mask)
+            model(**inputs)
     finally:
         for hook in hooks:
             hook.remove()

@@ -30,7 +30,8 @@ def check_peft_installed() -> None:
     try:
         import peft  # noqa: F401
     except ImportError as error:
-        raise UserError("--lora needs peft, which is not installed: pip install 'calibrant[lora]'.") from error
+        missing = "--lora needs peft, which is not installed: pip install 'calibrant[lora]'."
+        raise UserError(missing) from error
 
 
 def with_lora(model: PreTrainedModel, rank: int, targets: Sequence[str] | None, name: str) -> Any:
@@ -49,7 +50,7 @@ def with_lora(model: PreTrainedModel, rank: int, targets: Sequence[str] | None, 
     ]
     there = sorted({path.rpartition(".")[2] for path in layers})
     if not there:
-        raise UserError(f"--lora: {name} has no linear layers that an adapter could be put beside; leave it out.")
+        raise UserError(f"--lora: {name} has no linear layers for adapters to go with; leave it out.")
     for target in targets or ():
         if target not in there:
             raise UserError(
@@ -60,7 +61,6 @@ def with_lora(model: PreTrainedModel, rank: int, targets: Sequence[str] | None, 
         lora_alpha=TIMES_RANK * rank,
         target_modules=[path for path in layers if path.rpartition(".")[2] in (targets or there)],
         modules_to_save=head,
-        base_model_name_or_path=name,
     )
     return get_peft_model(model, config)
 

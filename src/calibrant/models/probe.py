@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from calibrant.calibrators.temperature import refined_nll
-from calibrant.data.encode import pad
+from calibrant.data.encode import model_inputs
 from calibrant.models.last_linear import last_linear
 from calibrant.types import Progress
 
@@ -42,7 +42,11 @@ class Probe:
 
 def head_layer(model: Any, rows: Sequence[Sequence[int]], padding: int) -> nn.Linear:
     """The last layer of the model, which gets the probe; found by running it on two of the texts."""
-    return last_linear(model, *(part.to(model.device) for part in pad(rows[:2], padding)))
+    return last_linear(model, **_inputs(model, rows[:2], padding))
+
+
+def _inputs(model: Any, rows: Sequence[Sequence[int]], padding: int) -> dict[str, Tensor]:
+    return {name: values.to(model.device) for name, values in model_inputs(rows, padding).items()}
 
 
 @torch.inference_mode()
@@ -61,8 +65,7 @@ def head_inputs(
     try:
         for start in range(0, len(order), BATCH_SIZE):
             chosen = order[start : start + BATCH_SIZE]
-            ids, mask = pad([rows[i] for i in chosen], padding)
-            model(input_ids=ids.to(model.device), attention_mask=mask.to(model.device))
+            model(**_inputs(model, [rows[i] for i in chosen], padding))
             found[chosen] = seen.pop().float().cpu().numpy()
             if progress is not None:
                 progress("features", start + len(chosen), len(order))

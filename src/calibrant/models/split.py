@@ -1,6 +1,6 @@
 """Any Hugging Face sequence classifier as embed → encode → head.
 
-    x = embed(ids)            word embeddings, before positions and LayerNorm    (B, T) → (B, T, e)
+    x = embed(ids, types)     word embeddings, before positions and LayerNorm    (B, T) → (B, T, e)
     f(x) = encode(x, mask)    last hidden states                                 → (B, T, h)
     g(f(x)) = head(…, mask)   logits                                             → (B, K)
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
@@ -38,9 +38,17 @@ class SplitModel:
         self._prefix = self.model.base_model_prefix
         self._base = self.model.base_model
 
-    def embed(self, input_ids: Tensor) -> Tensor:
-        """x, (B, T) → (B, T, e)."""
+    def embed(self, input_ids: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+        """x, (B, T) → (B, T, e).
+
+        Of pairs, x holds by how much the embedding of a token's type differs from that of type 0, which an
+        encoder adds where nobody names the types. So what x is changed to, mixed with or perturbed by needs
+        none, and takes its own along.
+        """
         x: Tensor = self.model.get_input_embeddings()(input_ids)
+        if token_type_ids is None or (table := type_embeddings(self.model)) is None:
+            return x
+        x = x + table(token_type_ids) - table.weight[0]
         return x
 
     def encode(self, x: Tensor, mask: Tensor) -> Tensor:
@@ -105,11 +113,8 @@ class SplitModel:
         pooler = getattr(self._base, "pooler", None)
         if pooler is None:
             return BaseModelOutputWithPooling(last_hidden_state=hidden)
-        activation = getattr(self._base, "pooler_activation", None)
-        if activation is not None:  # ALBERT keeps the layer and its activation apart
-            pooled = activation(pooler(hidden[:, 0]))
-        else:
-            pooled = pooler(hidden)
+        activation = getattr(self._base, "pooler_activation", None)  # ALBERT's, which it keeps apart
+        pooled = pooler(hidden) if activation is None else activation(pooler(hidden[:, 0]))
         return BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=pooled)
 
     def verify(self) -> None:
@@ -156,6 +161,15 @@ def can_be_split(model: Any) -> bool:
     except UserError:
         return False
     return True
+
+
+def type_embeddings(model: PreTrainedModel) -> nn.Embedding | None:
+    """The table by which it tells the second text of a pair from the first; None where it has none."""
+    for name, module in model.base_model.named_modules():
+        if name.rpartition(".")[2] == "token_type_embeddings" and module.num_embeddings > 1:
+            table: nn.Embedding = module
+            return table
+    return None
 
 
 def has_layers(model: PreTrainedModel) -> bool:
