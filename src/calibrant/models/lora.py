@@ -39,7 +39,6 @@ def with_lora(model: PreTrainedModel, rank: int, targets: Sequence[str] | None, 
 
     None stands for every linear layer of the encoder; ``name`` is what the user calls the model.
     """
-    check_peft_installed()
     from peft import LoraConfig, get_peft_model
 
     head = list(_head(model))

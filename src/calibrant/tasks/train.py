@@ -326,8 +326,9 @@ def _loaded(config: RunConfig, recipe: Recipe, splits: Splits) -> tuple[Any, Any
         raise UserError(f"--gradient-checkpointing: the model {config.model!r} cannot do it; leave it out.")
     recipe.inference.check(model)
     if config.lora is not None:
-        targets = None if config.lora_targets is None else config.lora_targets.split(",")
-        model = with_lora(model, config.lora, targets, config.model)
+        targets = config.lora_targets
+        named = None if targets is None else [name.strip() for name in targets.split(",")]
+        model = with_lora(model, config.lora, named, config.model)
     return model, tokenizer
 
 
