@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -166,3 +167,8 @@ def test_the_verbs_in_python(run, csv_file):
     rows = list(calibrant.predict(run, texts=[PAIRS[0], None]))
     assert rows[0]["label"] == load(run).predict(PAIRS[:1])[0].label
     assert rows[1]["label"] is None
+    test = str(csv_file("test.csv", pair_corpus(30, seed=7), HEADER))
+    audited = calibrant.audit(str(run / "model"), test=test, text_column="question", pair_column="answer")
+    plain = replace(load(run), calibrator=None)
+    expected = plain.predict_proba([row[:2] for row in pair_corpus(30, seed=7)])
+    np.testing.assert_allclose(audited.as_it_is.test.probabilities, expected, atol=1e-5)
