@@ -1,6 +1,6 @@
 """Adapters (LoRA) beside training all weights, on banking77 with 50 of its classes.
 
-    CALIBRANT_DATA=… python benchmarks/lora.py all lora-8 lora-8-query-value lora-8-smoothing
+    CALIBRANT_DATA=… python benchmarks/lora.py all lora-8 lora-8-smoothing
     CALIBRANT_DATA=… python benchmarks/lora.py lora-8 --learning-rate 2e-4 --learning-rate 2e-3
     python benchmarks/lora.py --table
 
@@ -30,14 +30,10 @@ from calibrant.types import Prediction
 from recipe import split
 
 OUT = Path(__file__).parents[1] / "results" / "lora"
-SMOOTHING = {"objective": {"name": "manifold-smoothing"}, "epochs": 1}
 VARIANTS = {
     "all": {},
     "lora-8": {"lora": 8},
-    "lora-8-query-value": {"lora": 8, "lora_targets": "query,value"},
-    "lora-32": {"lora": 32},
-    "lora-8-smoothing": {"lora": 8, **SMOOTHING},
-    "all-smoothing": SMOOTHING,
+    "lora-8-smoothing": {"lora": 8, "objective": {"name": "manifold-smoothing"}, "epochs": 1},
 }
 MB = 1e6
 
