@@ -89,7 +89,7 @@ def test_the_default_is_the_recipe():
 
 
 @pytest.mark.parametrize(
-    ("axis", "value"), [("start", "random"), ("pooling", "mean"), ("keep", "accuracy"), ("patience", 0)]
+    ("axis", "value"), [("start", "random"), ("pooling", "mean"), ("keep", "accuracy"), ("patience", 3)]
 )
 def test_an_axis_that_is_named_takes_the_place_of_the_rows_own(axis, value):
     method = read_recipe(RunConfig(train="a.csv", **{axis: value})).method
@@ -103,7 +103,6 @@ def test_plain_training_can_be_reached_from_the_recipe():
         "start": "random",
         "pooling": "native",
         "keep": "accuracy",
-        "patience": 0,
         "calibrator": "none",
     }
     assert read_recipe(RunConfig(train="a.csv", **choices)).method == METHODS["bert"]

@@ -52,7 +52,6 @@ METHODS: dict[str, Method] = {
     for method in (
         Method(
             "calibrant",
-            patience=2,
             learning_rate=2e-4,
             width=384,
             **_PROBE,

@@ -359,7 +359,7 @@ def test_without_any_setting_it_is_the_recipe(command, plain_tickets, here):
         "frozen": False,
         "pooling": "first+mean",
         "keep": "refinement",
-        "patience": 2,
+        "patience": 0,
     }
     code, out, _ = command("predict", "run", "--text", "refund my card", "--text", "violin sonnet glacier")
     answers = [json.loads(line) for line in out.splitlines()]

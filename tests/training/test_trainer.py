@@ -496,25 +496,26 @@ def weights(folder):
     return load_file(folder / "model.safetensors")
 
 
-def test_the_recipe_stops_by_itself_and_keeps_the_best_epoch(csv_file, model_dir, tmp_path, monkeypatch):
+def test_with_patience_it_stops_by_itself_and_keeps_the_best_epoch(csv_file, model_dir, tmp_path, monkeypatch):
     make_worse(monkeypatch, -3.0, -1.0, -2.0, -1.5, -0.1)
-    run = train(recipe(csv_file, model_dir, epochs=9), out=tmp_path / "run")
+    run = train(recipe(csv_file, model_dir, epochs=9, patience=2), out=tmp_path / "run")
     assert [entry["eval_refinement"] for entry in measured(run)] == [-3.0, -1.0, -2.0, -1.5]
     assert [entry["epoch"] for entry in measured(run)] == [0, 1, 2, 3]
     assert run.training.best_epoch == 1
     assert run.training.steps == 30
 
 
-def test_without_patience_it_does_not_stop(csv_file, model_dir, tmp_path, monkeypatch):
-    make_worse(monkeypatch, -1.0, -2.0, -3.0, -4.0, -5.0)
-    run = train(recipe(csv_file, model_dir, epochs=4, patience=0), out=tmp_path / "run")
-    assert run.training.steps == 40
+def test_the_default_trains_to_the_end_of_its_schedule(csv_file, model_dir, tmp_path, monkeypatch):
+    """Its learning rate falls all the way, and the last epochs may be the best after worse ones."""
+    make_worse(monkeypatch, -1.0, -2.0, -3.0, -4.0, -0.5)
+    run = train(recipe(csv_file, model_dir, epochs=4), out=tmp_path / "run")
+    assert (run.training.steps, run.training.best_epoch) == (40, 4)
 
 
 def test_the_start_is_kept_where_it_is_best(csv_file, model_dir, tmp_path, monkeypatch):
     """It is the linear probe, on an encoder as it came."""
     make_worse(monkeypatch, -1.0, -2.0, -3.0, -0.5)
-    run = train(recipe(csv_file, model_dir, epochs=9, learning_rate=1e-2), out=tmp_path / "run")
+    run = train(recipe(csv_file, model_dir, epochs=9, patience=2, learning_rate=1e-2), out=tmp_path / "run")
     assert (run.training.best_epoch, run.training.steps) == (0, 20)
     probe = train(recipe(csv_file, model_dir, method="linear-probe"), out=tmp_path / "probe")
     kept, started = weights(run.model_dir), weights(probe.model_dir)
@@ -549,7 +550,7 @@ def interrupted(config, out, at):
 @pytest.mark.parametrize("at", [5, 15, 25], ids=["before a checkpoint", "in epoch 2", "in epoch 3"])
 def test_resumed_it_stops_where_it_would_have(csv_file, model_dir, tmp_path, monkeypatch, at):
     """The start is measured once: a second time would count as one more epoch that is no better."""
-    config, values = recipe(csv_file, model_dir, epochs=9), (-3.0, -1.0, -2.0, -1.5, -0.1)
+    config, values = recipe(csv_file, model_dir, epochs=9, patience=2), (-3.0, -1.0, -2.0, -1.5, -0.1)
     make_worse(monkeypatch, *values)
     whole = train(config, out=tmp_path / "whole")
     make_worse(monkeypatch, *values)
@@ -562,7 +563,7 @@ def test_resumed_it_stops_where_it_would_have(csv_file, model_dir, tmp_path, mon
 
 
 def test_killed_after_it_had_stopped_it_trains_no_further(csv_file, model_dir, tmp_path, monkeypatch):
-    config, out = recipe(csv_file, model_dir, epochs=9), tmp_path / "run"
+    config, out = recipe(csv_file, model_dir, epochs=9, patience=2), tmp_path / "run"
 
     def killed(*args):
         raise KeyboardInterrupt

@@ -64,7 +64,7 @@ def after_training(
 ) -> Verdict:
     """From what was measured on that many dev texts, which the calibrator was fitted on.
 
-    More training is never advised: it stops by itself, and does not mend confidence. Where there is no
+    More training is never advised: it does not mend confidence. Where there is no
     calibrator and confidence is off beyond chance, one is fitted; then this has nothing more to say.
     """
     evaluate = ["evaluate", path, "--test", "test.csv"]
