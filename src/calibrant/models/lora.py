@@ -16,8 +16,6 @@ from transformers import PreTrainedModel
 from calibrant.errors import UserError
 
 TIMES_RANK = 2
-FASTER = 5
-"""How many times the learning rate of all weights suits adapters, by dev (benchmarks/lora.py)."""
 
 
 def unwrapped(model: Any) -> PreTrainedModel:

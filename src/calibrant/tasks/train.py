@@ -194,7 +194,6 @@ def _train(
 
     from calibrant.data.encode import Collate, EncodedTexts, cut_in_words, encode
     from calibrant.models import fast
-    from calibrant.models.lora import FASTER
     from calibrant.models.pretrained import TEXTCNN
     from calibrant.training import (
         CRITERIA,
@@ -231,8 +230,6 @@ def _train(
     rate = config.learning_rate
     if rate is None:
         rate = method.rate(getattr(model.config, "hidden_size", None))
-        if config.lora is not None:
-            rate *= FASTER
     stop = StopByItself(criterion, method.patience)
     last = processes.on_main(lambda: checkpoints.last(run.checkpoints))
     trainer = CalibratedTrainer(
