@@ -17,7 +17,7 @@ import calibrant.models  # noqa: F401  so that transformers knows our own archit
 from calibrant._system.device import device
 from calibrant._system.quiet import quiet
 from calibrant.calibrators import Calibrator, calibrated
-from calibrant.data.encode import check_texts, cut, encode, pad
+from calibrant.data.encode import check_texts, cut, encode, model_inputs
 from calibrant.data.files import NoColumn
 from calibrant.data.splits import check_labels
 from calibrant.decide.rule import Rule
@@ -32,7 +32,7 @@ from calibrant.runs import hub, store
 from calibrant.runs.scores import is_saved, load_score, save_scores
 from calibrant.runs.texts import columns_of, dev_texts, own_train
 from calibrant.scores import Score, scores
-from calibrant.types import Decision, Needs, Outputs, Prediction, Progress, Texts
+from calibrant.types import Decision, Needs, Outputs, Prediction, Progress, Text, Texts
 
 logger = logging.getLogger(__name__)
 BATCH_SIZE = 32
@@ -51,8 +51,8 @@ def outputs_of(
 ) -> Outputs:
     """What models, in evaluation mode, say of tokenised texts."""
     found = {"logits": np.empty((len(rows), models[0].config.num_labels), dtype=np.float32)}
-    for chosen, ids, mask in _batches(rows, padding, models[0].device, progress, label):
-        for name, part in inference.outputs(models, ids, mask, needs).items():
+    for chosen, inputs in _batches(rows, padding, models[0].device, progress, label):
+        for name, part in inference.outputs(models, needs=needs, **inputs).items():
             if name not in found:
                 found[name] = np.empty((len(rows), *part.shape[1:]), dtype=np.float32)
             found[name][chosen] = part.float().cpu().numpy()
@@ -65,16 +65,16 @@ def _batches(
     device: torch.device,
     progress: Progress | None,
     label: str,
-) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-    """The prediction loop: which texts, their ids and their mask.
+) -> Iterator[tuple[list[int], dict[str, Tensor]]]:
+    """The prediction loop: which texts, and what the models take of them.
 
     Texts of like length share a batch, so that little padding is computed.
     """
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]), reverse=True)
     for start in range(0, len(order), BATCH_SIZE):
         chosen = order[start : start + BATCH_SIZE]
-        ids, mask = pad([rows[i] for i in chosen], padding)
-        yield chosen, ids.to(device), mask.to(device)
+        inputs = model_inputs([rows[i] for i in chosen], padding)
+        yield chosen, {name: values.to(device) for name, values in inputs.items()}
         if progress is not None:
             progress(label, start + len(chosen), len(order))
 
@@ -112,12 +112,12 @@ class Classifier:
 
     def outputs(
         self,
-        texts: Sequence[str],
+        texts: Sequence[Text],
         needs: Needs = NOTHING_MORE,
         progress: Progress | None = None,
         label: str = "predict",
     ) -> Outputs:
-        """What the models say of each text, and what the calibrator makes of it, of one pass."""
+        """What the models say of each text or pair, and what the calibrator makes of it, of one pass."""
         needs |= self._calibrator_needs
         rows, padding = self._rows(texts), self.tokenizer.pad_token_id
         said = outputs_of(self.inference, self.models, rows, padding, needs, progress, label)
@@ -132,15 +132,15 @@ class Classifier:
         return answered
 
     def predict_proba(
-        self, texts: Sequence[str], progress: Progress | None = None, label: str = "predict"
+        self, texts: Sequence[Text], progress: Progress | None = None, label: str = "predict"
     ) -> NDArray[np.floating]:
         """Class probabilities, (n, K): the calibrator's, if any; columns in the order of ``labels``."""
         return self.outputs(texts, progress=progress, label=label).probabilities
 
     def predict(
-        self, texts: Sequence[str], threshold: float | None = None, progress: Progress | None = None
+        self, texts: Sequence[Text], threshold: float | None = None, progress: Progress | None = None
     ) -> list[Decision]:
-        """A label, its confidence and whether to abstain, for each text.
+        """A label, its confidence and whether to abstain, for each text, or pair (text, second text).
 
         The rule stored with the run says when to abstain; a ``threshold`` on the confidence takes its place,
         and 0 answers everything.
@@ -159,9 +159,9 @@ class Classifier:
             )
         return decisions
 
-    def cut(self, texts: Sequence[str]) -> list[bool]:
+    def cut(self, texts: Sequence[Text]) -> list[bool]:
         """Whether each text is longer than the model reads."""
-        return cut(self.tokenizer, texts, self.max_length)
+        return cut(self.tokenizer, self._checked(texts), self.max_length)
 
     @cached_property
     def rule(self) -> Rule:
@@ -178,7 +178,7 @@ class Classifier:
 
     def predict_set(
         self,
-        texts: Sequence[str],
+        texts: Sequence[Text],
         coverage: float = 0.9,
         method: str = "lac",
         per_class: bool = False,
@@ -337,12 +337,15 @@ class Classifier:
     def _usable(self, kind: type[Score]) -> bool:
         return not (kind.needs_own_logits and self.inference.averages)
 
-    def _rows(self, texts: Sequence[str]) -> list[list[int]]:
+    def _rows(self, texts: Sequence[Text]) -> list[list[int]]:
         """Token ids of each text, once all have been looked at."""
+        found = self._checked(texts)
+        return encode(self.tokenizer, found, self.max_length) if found else []
+
+    def _checked(self, texts: Sequence[Text]) -> list[str]:
         if isinstance(texts, str):
             raise UserError("predict takes a list of texts, not one string; write [text].")
-        check_texts(texts)
-        return encode(self.tokenizer, texts, self.max_length) if len(texts) else []
+        return check_texts(texts, None if self.run is None else self.run.config.pair_column is not None)
 
 
 @quiet()

@@ -64,6 +64,7 @@ class RunConfig(BaseModel):
     dev: str | None = None
     text_column: str = "text"
     label_column: str = "label"
+    pair_column: str | None = None  # of the second text, where texts are pairs
     dataset: str | None = None
     source: str | None = None
     max_train_samples: int | None = Field(None, ge=2, lt=MOST)
@@ -71,6 +72,8 @@ class RunConfig(BaseModel):
     # model
     model: str = "minilm"
     layers: int | None = Field(None, ge=1, lt=MOST)
+    lora: int | None = Field(None, ge=1, lt=MOST)  # the rank of adapters; None: all weights are trained
+    lora_targets: str | None = None  # names of linear layers, as in "query,value"; None: all
     max_length: int = Field(128, ge=4, lt=MOST)
 
     # The method, then what differs from it: for objective and inference a name, hyper-parameters or both, as
@@ -116,13 +119,17 @@ class RunConfig(BaseModel):
         return {"name": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _one_source_of_data(self) -> Self:
+    def _fit_together(self) -> Self:
         if (self.train is None) == (self.dataset is None):
             raise ValueError("give either a training file (--train) or the name of a dataset (--dataset)")
         if self.dev is not None and self.train is None:
             raise ValueError("a dev file (--dev) goes with a training file (--train)")
         if self.source is not None and self.dataset is None:
             raise ValueError("a source (--source) goes with a dataset (--dataset)")
+        if self.pair_column is not None and self.train is None:
+            raise ValueError("a second text (--pair-column) goes with a training file (--train)")
+        if self.lora_targets is not None and self.lora is None:
+            raise ValueError("layers for adapters (--lora-targets) go with the adapters' rank (--lora)")
         return self
 
     def __repr_args__(self) -> Any:
@@ -153,7 +160,8 @@ class RunConfig(BaseModel):
         """A hash of the settings and of whatever else determines the run."""
         settings = self.model_dump()
         # Runs from before these existed are found again.
-        for later in ("inference", "calibrator", "start", "pooling", "keep", "patience"):
+        later_ones = ("inference", "calibrator", "start", "pooling", "keep", "patience")
+        for later in (*later_ones, "lora", "lora_targets", "pair_column"):
             if settings[later] in (None, {}):
                 del settings[later]
         if settings["learning_rate"] is None and self.method in METHODS:  # what had once stood here for all

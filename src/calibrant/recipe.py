@@ -48,6 +48,8 @@ def read_recipe(config: RunConfig) -> Recipe:
     )
     if method.frozen and method.start != "probe":
         raise UserError(f"--start {method.start}: an encoder that stays frozen needs the probe as its head.")
+    if method.frozen and config.lora is not None:
+        raise UserError(f"--lora: {method.name} trains the head alone; leave one of them out.")
     return Recipe(
         method,
         make("objective", method.objective, objectives(), config.objective),

@@ -29,6 +29,34 @@ def silent(what: str, done: int, total: int) -> None:
     """A ``Progress`` that says nothing."""
 
 
+Text = str | tuple[str, str]
+"""What a user gives: one text, or the two of a ``Pair``."""
+
+
+class Pair(str):
+    """Two texts that are classified together, such as a question and an answer.
+
+    Whoever counts, compares, hashes or shows texts sees one, with both on lines of their own. A tokenizer
+    gets the two (data/encode.py).
+
+    >>> pair = Pair("Is it late?", "By a day.")
+    >>> pair.second, pair == "Is it late?\\nBy a day."
+    ('By a day.', True)
+    """
+
+    first: str
+    second: str
+
+    def __new__(cls, first: str, second: str) -> Pair:
+        """Both are kept as they came."""
+        pair = super().__new__(cls, f"{first}\n{second}")
+        pair.first, pair.second = first, second
+        return pair
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # for other processes
+        return self.first, self.second
+
+
 @dataclass(frozen=True)
 class Batch:
     """What one training step sees."""
@@ -36,12 +64,14 @@ class Batch:
     input_ids: Tensor  # (B, T) int
     attention_mask: Tensor  # (B, T) int, 1 on a text's own tokens
     labels: Tensor  # (B,) int
+    token_type_ids: Tensor | None = None  # (B, T) int, 1 on the second text of a pair; None without pairs
 
     def __len__(self) -> int:
         return len(self.input_ids)
 
     def __getitem__(self, index: Tensor) -> Batch:
-        return Batch(self.input_ids[index], self.attention_mask[index], self.labels[index])
+        types = None if self.token_type_ids is None else self.token_type_ids[index]
+        return Batch(self.input_ids[index], self.attention_mask[index], self.labels[index], types)
 
 
 @dataclass(frozen=True)

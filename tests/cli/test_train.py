@@ -235,6 +235,10 @@ $ train
 Give either a training file (--train) or the name of a dataset (--dataset).
 $ train --dataset 20ng --dev good.csv
 A dev file (--dev) goes with a training file (--train).
+$ train --train good.csv --pair-column reply
+good.csv: no column 'reply'; its columns are text, label. Name the one that holds the second text with …
+$ train --dataset 20ng --pair-column reply
+A second text (--pair-column) goes with a training file (--train).
 $ GOOD --source hub
 A source (--source) goes with a dataset (--dataset).
 $ GOOD --bf16
@@ -247,6 +251,14 @@ $ train --train good.csv --model folder
 The model 'folder' cannot be loaded as a text classifier ( …
 $ GOOD --layers 3
 layers must lie between 1 and the 2 of model, got 3.
+$ GOOD --lora 0
+--lora: Input should be greater than or equal to 1, got 0.
+$ GOOD --lora-targets query
+Layers for adapters (--lora-targets) go with the adapters' rank (--lora).
+$ GOOD --lora 4 --lora-targets query,q_lin
+--lora-targets: model has no linear layer 'q_lin'; it has dense, key, query, value.
+$ GOOD --lora 4 --method linear-probe
+--lora: linear-probe trains the head alone; leave one of them out.
 
 # output
 $ GOOD --out run

@@ -1,3 +1,4 @@
+import pickle
 import random
 
 import pytest
@@ -5,9 +6,19 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from calibrant.data.encode import Collate, EncodedTexts, check_texts, encode, pad
+from calibrant.data.encode import (
+    Collate,
+    EncodedTexts,
+    check_texts,
+    cut,
+    cut_in_words,
+    encode,
+    model_inputs,
+    pad,
+)
 from calibrant.errors import UserError
-from support.tiny import corpus, tiny_tokenizer
+from calibrant.types import Pair
+from support.tiny import WITH_TYPES, corpus, tiny_tokenizer
 
 TEXTS = [text for text, _ in corpus(12)]
 
@@ -99,3 +110,36 @@ def test_a_long_text_is_cut_before_it_is_tokenised_and_its_tokens_are_the_same(t
 def test_what_is_no_text_is_called_by_its_type():
     with pytest.raises(UserError, match=r"^Text 2 of 2 is not a string, but int\.$"):
         check_texts(["a card", 5])
+
+
+def test_a_pair_is_tokenised_once_and_told_by_its_types():
+    tokenizer = tiny_tokenizer(model_input_names=WITH_TYPES)
+    pairs = [Pair("my card", "a refund"), Pair("lost", "the box is lost")]
+    rows = encode(tokenizer, pairs, 32)
+    batch = model_inputs(rows, tokenizer.pad_token_id)
+    expected = tokenizer(["my card", "lost"], ["a refund", "the box is lost"], padding=True)
+    assert {name: values.tolist() for name, values in batch.items()} == dict(expected)
+    assert batch["token_type_ids"].tolist()[0] == [0, 0, 0, 0, 1, 1, 1, 0]
+    assert Collate(0)([{"input_ids": row, "labels": 1} for row in rows]).keys() == {*batch, "labels"}
+    assert model_inputs(encode(tokenizer, ["my card"], 32), 0).keys() == {"input_ids", "attention_mask"}
+
+
+def test_the_longer_text_of_a_pair_is_cut_first():
+    tokenizer = tiny_tokenizer(model_input_names=WITH_TYPES)
+    pair = Pair("card " * 40, "refund box")
+    (row,) = encode(tokenizer, [pair], 12)
+    ids = model_inputs([row], 0)["input_ids"][0].tolist()
+    assert tokenizer.decode(ids) == f"[CLS] {'card ' * 7}[SEP] refund box [SEP]"
+    assert cut(tokenizer, [pair, Pair("card", "box")], 12) == [True, False]
+    assert cut_in_words(tokenizer, [pair] * 9, 12).startswith("100% of the training texts are longer")
+
+
+def test_a_pair_is_one_text_to_all_others():
+    pair = Pair("a card", "a box")
+    again = pickle.loads(pickle.dumps(pair))
+    assert (again.first, again.second, again) == ("a card", "a box", pair)
+    assert check_texts([("a card", "a box"), pair, ["a card", "a box"]]) == [pair] * 3
+    with pytest.raises(UserError, match=r"^Some of the texts are pairs, and some are not"):
+        check_texts(["a card", ("a card", "a box")])
+    with pytest.raises(UserError, match=r"^Text 1 of 1 is not a string, but int\.$"):
+        check_texts([("a card", 5)])

@@ -3,7 +3,7 @@ import torch
 import transformers as hf
 
 from calibrant.errors import UserError
-from calibrant.models.split import SplitModel
+from calibrant.models.split import SplitModel, type_embeddings
 from support.encoders import FAMILIES, SMALL, tiny
 from support.tiny import tiny_bert
 
@@ -27,6 +27,22 @@ def test_the_three_parts_compose_to_the_model(split):
     hidden = split.encode(split.embed(ids), mask)
     torch.testing.assert_close(split.head(hidden, mask), expected, rtol=1e-4, atol=1e-5)
     split.verify()
+
+
+def test_the_types_of_pairs_go_with_the_embeddings(split):
+    """Where a model has them; the path from embeddings is then told none."""
+    ids, mask = padded_batch(split.model.config.pad_token_id or 0)
+    types = torch.zeros_like(ids)
+    types[:, 1:] = 1
+    types *= mask
+    types[0, 4:] = 0
+    known = type_embeddings(split.model) is not None
+    assert known == (split.model.config.model_type in ("bert", "roberta", "xlm-roberta", "albert", "electra"))
+    told = {"token_type_ids": types} if known else {}
+    expected = split.model(input_ids=ids, attention_mask=mask, **told).logits
+    torch.testing.assert_close(split(split.embed(ids, types), mask), expected, rtol=1e-4, atol=1e-5)
+    if known:
+        assert not torch.allclose(expected, split.model(input_ids=ids, attention_mask=mask).logits)
 
 
 def test_no_gradient_reaches_padding(split):

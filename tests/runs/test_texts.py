@@ -64,5 +64,5 @@ def test_dev_texts_that_training_saw(run, csv_file):
 
 
 def test_columns_are_those_of_training_unless_others_are_named(run):
-    assert columns_of(run) == ("text", "label")
-    assert columns_of(run, label_column="queue") == ("text", "queue")
+    assert columns_of(run) == ("text", "label", None)
+    assert columns_of(run, label_column="queue", pair_column="reply") == ("text", "queue", "reply")

@@ -8,6 +8,7 @@ import pytest
 
 from calibrant.classifier import load
 from calibrant.service.schemas import Limits
+from support.made_runs import make_run
 from support.tiny import UNFAMILIAR, corpus
 
 TEXTS = [text for text, _ in corpus(10, seed=7)]
@@ -64,6 +65,21 @@ def test_sets_are_those_of_predict_set(client, familiar_run):
 def test_a_text_that_was_cut_is_reported(client):
     long, short = ask(client(), texts=["refund " * 31, "refund " * 30])  # and two special tokens
     assert (long["cut"], short["cut"]) == (True, False)
+
+
+def test_pairs_are_lists_of_two(client, tmp_path):
+    run = make_run(tmp_path / "run", pair_column="reply")
+    asked, pairs = client(run), [["my card", "a refund"], ["a box", "lost"]]
+    expected = load(run).predict([tuple(pair) for pair in pairs])
+    answers = ask(asked, texts=pairs)
+    assert [answer["confidence"] for answer in answers] == [decision.confidence for decision in expected]
+    response = asked.post("/predict", json={"texts": "my card"})
+    assert response.status_code == 422
+    assert response.json()["detail"].startswith("Text 1 of 1 is one text, and the run was trained on pairs;")
+    for wrong in ([["my card"]], [["a", "b", "c"]], [["a", " "]]):
+        assert asked.post("/predict", json={"texts": wrong}).json()["detail"] == NOT_TEXTS
+    about = asked.get("/run").json()
+    assert (about["pair_column"], about["examples"]) == ("reply", [])
 
 
 def test_a_run_without_familiarity_and_answers_on_dev(client, trained):

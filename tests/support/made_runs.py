@@ -39,12 +39,12 @@ def opinionated(family):
     return model
 
 
-def make_run(path, family="bert", calibrator=TEMPERATURE, inference="single"):
+def make_run(path, family="bert", calibrator=TEMPERATURE, inference="single", pair_column=None):
     """A finished run, without training."""
     texts = Texts(
         ["a card", "a box"], ["billing", "shipping"], "file train.csv", fingerprint(["a card"], None)
     )
-    config = RunConfig(train="train.csv", model=family, max_length=32, method="bert")
+    config = RunConfig(train="train.csv", model=family, max_length=32, method="bert", pair_column=pair_column)
     splits = Splits("train.csv", texts, texts, LABELS)
     method = MethodRecord(name="bert", objective="cross-entropy", inference=inference, calibrator=None)
     run = begin(path, config, splits, method, {"name": "cross-entropy"}, {"name": inference})

@@ -94,7 +94,9 @@ def test_plain_transformers_gives_the_probabilities_of_the_run(tmp_path):
 def test_the_last_layer_is_found_whatever_its_name(family):
     model = tiny(family)
     ids = torch.arange(5, 15).view(1, -1)
-    assert last_linear(model, ids, torch.ones_like(ids)) is model.get_submodule(HEADS[family])
+    assert last_linear(model, input_ids=ids, attention_mask=torch.ones_like(ids)) is model.get_submodule(
+        HEADS[family]
+    )
     assert not any(module._forward_hooks for module in model.modules())
 
 
@@ -218,7 +220,7 @@ def test_no_layer_of_that_size():
     with pytest.raises(
         UserError, match=r"^BertForSequenceClassification has no linear layer with 3 outputs, a class"
     ):
-        last_linear(model, ids, torch.ones_like(ids))
+        last_linear(model, input_ids=ids, attention_mask=torch.ones_like(ids))
 
 
 def test_a_model_that_does_something_after_its_last_layer_is_refused(tmp_path, monkeypatch):

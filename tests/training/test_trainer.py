@@ -377,22 +377,23 @@ def test_the_trainers_own_label_smoothing_is_refused(tmp_path):
         CalibratedTrainer(model=tiny_bert(), args=arguments(tmp_path, label_smoothing_factor=0.1))
 
 
-@pytest.mark.parametrize("second", [0, 1])
-def test_pairs_of_texts_are_refused(tmp_path, second):
+def test_pairs_of_texts_train_as_with_the_stock_trainer(tmp_path):
     def collate(rows):
         batch = Collate(0)(rows)
-        batch["token_type_ids"] = torch.zeros_like(batch["input_ids"])
-        batch["token_type_ids"][:, 3:] = second
-        return batch
+        types = torch.zeros_like(batch["input_ids"])
+        types[:, 3:] = 1
+        return batch | {"token_type_ids": types * batch["attention_mask"]}
 
-    trainer = CalibratedTrainer(
-        model=tiny_bert(), args=arguments(tmp_path), train_dataset=encoded(32), data_collator=collate
-    )
-    if second == 0:
-        assert trainer.train().global_step == 1
-    else:
-        with pytest.raises(UserError, match=r"The texts are pairs.*join each pair"):
-            trainer.train()
+    found = []
+    for kind in (CalibratedTrainer, Trainer):
+        model = tiny_bert(dropout=0.0)
+        args = arguments(tmp_path, train_sampling_strategy="sequential")
+        kind(model=model, args=args, train_dataset=encoded(32), data_collator=collate).train()
+        found.append(model.state_dict())
+    for name, weights in found[1].items():
+        torch.testing.assert_close(found[0][name], weights, rtol=1e-4, atol=1e-6, msg=name)
+    table = "bert.embeddings.token_type_embeddings.weight"
+    assert not torch.equal(found[0][table][1], tiny_bert().state_dict()[table][1])
 
 
 def test_a_data_seed_of_nought_is_a_seed(tmp_path):

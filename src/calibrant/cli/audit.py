@@ -45,6 +45,9 @@ def audit(
     label_column: Annotated[
         str, typer.Option(help="Column that holds the label: the model's name for it, or its id.")
     ] = "label",
+    pair_column: Annotated[
+        str | None, typer.Option(help="Column that holds the second text, where the model reads pairs.")
+    ] = None,
     max_length: Annotated[
         int | None, typer.Option(min=4, help="Tokens at which a text is cut [what the model can take].")
     ] = None,
@@ -76,6 +79,7 @@ def audit(
             train=train,
             text_column=text_column,
             label_column=label_column,
+            pair_column=pair_column,
             max_length=max_length,
             export=export,
             probabilities=probabilities,

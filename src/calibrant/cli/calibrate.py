@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibrant.cli.options import Dev, Json, LabelColumn, RunFolder, TextColumn
+from calibrant.cli.options import Dev, Json, LabelColumn, PairColumn, RunFolder, TextColumn
 from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError, visible
 
@@ -22,6 +22,7 @@ def calibrate(
     dev: Dev = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    pair_column: PairColumn = None,
     json_: Json = False,
 ) -> None:
     """Fit a calibrator to a trained run and keep it there; all that the run answers then obeys it.
@@ -53,6 +54,7 @@ def calibrate(
             dev=dev,
             text_column=text_column,
             label_column=label_column,
+            pair_column=pair_column,
             progress=progress,
         )
     if json_:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli.options import Figures, Json, LabelColumn, Page, RunFolder, TextColumn, there
+from calibrant.cli.options import Figures, Json, LabelColumn, Page, PairColumn, RunFolder, TextColumn, there
 from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError
 
@@ -23,6 +23,7 @@ def evaluate(
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    pair_column: PairColumn = None,
     scores: Annotated[
         bool, typer.Option("--scores", help="Also measure every score of `calibrant list scores`.")
     ] = False,
@@ -51,6 +52,7 @@ def evaluate(
             ood=ood,
             text_column=text_column,
             label_column=label_column,
+            pair_column=pair_column,
             scores=scores,
             progress=progress,
         )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calibrant.cli.options import Json, RunFolder, TextColumn, there
+from calibrant.cli.options import Json, PairColumn, RunFolder, TextColumn, there
 from calibrant.cli.printing import say, say_json
 from calibrant.errors import visible
 
@@ -42,6 +42,7 @@ def monitor(
         bool, typer.Option("--restart", help="With --follow: forget the looks so far.")
     ] = False,
     text_column: TextColumn = None,
+    pair_column: PairColumn = None,
     label_column: Annotated[
         str | None, typer.Option(help="Column that holds the label [as in training, if it is there].")
     ] = None,
@@ -75,6 +76,7 @@ def monitor(
             restart=restart,
             text_column=text_column,
             label_column=label_column,
+            pair_column=pair_column,
             progress=progress,
         )
     if json_:

@@ -34,6 +34,9 @@ def all_runs(paths: list[Path]) -> list[Path]:
 RunFolder = Annotated[Path, typer.Argument(help="A run directory.", callback=run_there)]
 TextColumn = Annotated[str | None, typer.Option(help="Column that holds the text [as in training].")]
 LabelColumn = Annotated[str | None, typer.Option(help="Column that holds the label [as in training].")]
+PairColumn = Annotated[
+    str | None, typer.Option(help="Column that holds the second text of a pair [as in training].")
+]
 Dev = Annotated[
     str | None,
     typer.Option(

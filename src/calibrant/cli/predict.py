@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli.options import RunFolder, TextColumn, there
+from calibrant.cli.options import PairColumn, RunFolder, TextColumn, there
 from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError
 
@@ -24,6 +24,7 @@ def predict(
     ] = None,
     text: Annotated[list[str] | None, typer.Option(help="A text to classify; repeat for more.")] = None,
     text_column: TextColumn = None,
+    pair_column: PairColumn = None,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -90,8 +91,9 @@ def predict(
     files = files or []
     if bool(files) == bool(text):
         raise UserError("Give either a FILE (or - for standard input) or --text.")
-    if text_column is not None and (text or files == ["-"]):
-        raise UserError("--text-column goes with a FILE that has columns; leave it out.")
+    for option, column in (("--text-column", text_column), ("--pair-column", pair_column)):
+        if column is not None and (text or files == ["-"]):
+            raise UserError(f"{option} goes with a FILE that has columns; leave it out.")
     if out is not None and (text or "-" in files):
         raise UserError("--out goes with a FILE whose columns it keeps; send other answers on with >.")
     if format_ is not None and out is None:
@@ -124,6 +126,7 @@ def predict(
 
         options: dict[str, Any] = {
             "text_column": text_column,
+            "pair_column": pair_column,
             "threshold": threshold,
             "coverage": coverage,
             "set_method": "lac" if set_method is None else set_method,

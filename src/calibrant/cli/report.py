@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli.options import Figures, LabelColumn, TextColumn, all_runs, there
+from calibrant.cli.options import Figures, LabelColumn, PairColumn, TextColumn, all_runs, there
 from calibrant.cli.printing import say, say_json
 
 
@@ -24,6 +24,7 @@ def report(
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    pair_column: PairColumn = None,
     figures: Figures = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object, run by run.")] = False,
 ) -> None:
@@ -44,6 +45,7 @@ def report(
             ood=ood,
             text_column=text_column,
             label_column=label_column,
+            pair_column=pair_column,
             figures=figures,
             progress=progress,
         )

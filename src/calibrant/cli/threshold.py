@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli.options import Dev, Json, LabelColumn, RunFolder, TextColumn, there
+from calibrant.cli.options import Dev, Json, LabelColumn, PairColumn, RunFolder, TextColumn, there
 from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError
 
@@ -33,6 +33,7 @@ def threshold(
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    pair_column: PairColumn = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the stored rule away.")] = False,
     json_: Json = False,
 ) -> None:
@@ -66,6 +67,7 @@ def threshold(
             score=score,
             text_column=text_column,
             label_column=label_column,
+            pair_column=pair_column,
             progress=progress,
         )
     stored, naive = learnt.stored, learnt.naive

@@ -21,6 +21,9 @@ def train(
     ] = None,
     text_column: Annotated[str | None, typer.Option(help="Column that holds the text [text].")] = None,
     label_column: Annotated[str | None, typer.Option(help="Column that holds the label [label].")] = None,
+    pair_column: Annotated[
+        str | None, typer.Option(help="Column that holds a second text, where texts are pairs [none].")
+    ] = None,
     dataset: Annotated[
         str | None, typer.Option(help="A public dataset instead of files; see `calibrant list datasets`.")
     ] = None,
@@ -73,6 +76,13 @@ def train(
         typer.Option(help="minilm, textcnn, a directory, or an id of the Hugging Face hub [minilm]."),
     ] = None,
     layers: Annotated[int | None, typer.Option(help="Keep only the encoder's first layers [all].")] = None,
+    lora: Annotated[
+        int | None,
+        typer.Option(help="Train adapters of this rank (LoRA) instead of the encoder's weights [no]."),
+    ] = None,
+    lora_targets: Annotated[
+        str | None, typer.Option(help="Linear layers that get adapters, as in query,value [all].")
+    ] = None,
     max_length: Annotated[int | None, typer.Option(help="Tokens at which a text is cut [128].")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training texts [8].")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Texts per step [32].")] = None,
@@ -107,6 +117,7 @@ def train(
         "dev": dev,
         "text_column": text_column,
         "label_column": label_column,
+        "pair_column": pair_column,
         "dataset": dataset,
         "source": source,
         "max_train_samples": max_train_samples,
@@ -118,6 +129,8 @@ def train(
         "patience": patience,
         "model": model,
         "layers": layers,
+        "lora": lora,
+        "lora_targets": lora_targets,
         "max_length": max_length,
         "epochs": epochs,
         "batch_size": batch_size,

@@ -34,6 +34,7 @@ class Asked(_Part):
     rule: str | None  # a digest of the run's rule of abstention; None where it has none
     threshold: float | None  # in the place of the rule
     text_column: str
+    pair_column: str | None = None
     top: int
     sets: str | None  # a digest of the rule of the sets
     dev: Provenance | None  # what the statistics compare with

@@ -70,6 +70,7 @@ class Job:
     files: list[File]
     columns: list[list[str]]  # of each file
     text_column: str
+    pair_column: str | None
     names: dict[str, str]  # what the columns with the answers are called
     threshold: float | None
     top: int
@@ -91,7 +92,7 @@ class Worker:
         job, kind = self.job, KINDS[self.job.files[part.file].ending]
         with asking(job.files[part.file].address):
             rows, rejected = self._reader(part.file).read(part.piece)
-        chosen, texts, without = sorted_out(rows, job.text_column)
+        chosen, texts, without = sorted_out(rows, job.text_column, job.pair_column)
         seen: list[Statistics] = []
 
         def look(some: Sequence[str], outputs: Outputs, answered: NDArray[np.bool_]) -> None:

@@ -16,6 +16,7 @@ from calibrant.corpus.files import KINDS, File, asking
 from calibrant.data.files import flaw
 from calibrant.data.lines import Bad, Delimited, JsonLines, Place
 from calibrant.errors import UserError
+from calibrant.types import Pair
 
 ROWS, BYTES = 1 << 14, 1 << 25
 CHANGED = "has changed since its rows were counted; answer the corpus again, into a new folder."
@@ -231,13 +232,19 @@ def index(file: File) -> Indexed:
         source.close()
 
 
-def sorted_out(rows: Rows, column: str) -> tuple[list[int], list[str], list[Rejected]]:
-    """Which rows have a text, the texts, and the other rows."""
+def sorted_out(
+    rows: Rows, column: str, pair_column: str | None
+) -> tuple[list[int], list[str], list[Rejected]]:
+    """Which rows have a text or, where a second column is named, a pair; these, and the other rows."""
     chosen, texts, rejected = [], [], []
-    for index, value in enumerate(rows.cells(column)):
-        if (why := flaw(value, "text", column)) is None:
+    pairs = [None] * len(rows.numbers) if pair_column is None else rows.cells(pair_column)
+    for index, (value, second) in enumerate(zip(rows.cells(column), pairs, strict=True)):
+        why = flaw(value, "text", column)
+        if why is None and pair_column is not None:
+            why = flaw(second, "second text", pair_column)
+        if why is None:
             chosen.append(index)
-            texts.append(str(value))
+            texts.append(str(value) if pair_column is None else Pair(str(value), str(second)))
         else:
             rejected.append(Rejected(rows.numbers[index], why, rows.row(index)))
     return chosen, texts, rejected

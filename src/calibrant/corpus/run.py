@@ -14,7 +14,7 @@ from calibrant.corpus.manifest import Asked, Manifest, Source, Total
 from calibrant.corpus.part import Job
 from calibrant.corpus.pieces import index
 from calibrant.corpus.statistics import Then, then
-from calibrant.data.files import NoColumn
+from calibrant.data.files import check_columns
 from calibrant.decide.sets import SetRule
 from calibrant.errors import UserError
 from calibrant.runs.record import digest
@@ -32,6 +32,7 @@ def answer_corpus(
     *,
     engine: Engine,
     text_column: str | None,
+    pair_column: str | None,
     threshold: float | None,
     top: int,
     sets: tuple[float, str, bool] | None,
@@ -47,12 +48,14 @@ def answer_corpus(
         rule = None if sets is None else classifier.set_rule(*sets)
         own = classifier.own_run("Answers")
         top = min(top, len(classifier.label_names))
+        text, _, pair = columns_of(own, text_column, pair_column=pair_column)
         asked = Asked(
             run=Path(run).name,
             answering=own.record.answering,
             rule=manifest.rule_of(own),
             threshold=threshold,
-            text_column=columns_of(own, text_column)[0],
+            text_column=text,
+            pair_column=pair,
             top=top,
             sets=None if rule is None else digest([rule.method, rule.q.tolist()]),
             dev=about,
@@ -105,8 +108,8 @@ def _begun(folder: Folder, asked: Asked, files: list[File]) -> Manifest:
         sources.append(Source(file=file, columns=columns, pieces=pieces))
     for source in sources:
         address, columns = source.file.address, source.columns
-        if columns and asked.text_column not in columns:
-            raise NoColumn(Path(address), "text", asked.text_column, columns)
+        if columns:
+            check_columns(address, columns, asked.text_column, asked.pair_column)
         for name in columns:
             if columns.count(name) > 1:
                 raise UserError(
@@ -124,6 +127,7 @@ _TOLD = {
     "rule": "rule of abstention",
     "threshold": "--threshold",
     "text_column": "--text-column",
+    "pair_column": "--pair-column",
     "top": "--top",
     "sets": "--coverage, --set-method or --set-per-class",
     "dev": "--dev",
@@ -147,6 +151,7 @@ def _answer(
         files=[source.file for source in begun.sources],
         columns=[source.columns for source in begun.sources],
         text_column=begun.asked.text_column,
+        pair_column=begun.asked.pair_column,
         names=renamed(added(begun.asked.top, rule is not None), columns, "The corpus"),
         threshold=begun.asked.threshold,
         top=begun.asked.top,

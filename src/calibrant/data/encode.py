@@ -9,6 +9,7 @@ from torch import Tensor
 
 from calibrant.data.files import is_empty
 from calibrant.errors import UserError
+from calibrant.types import Pair
 
 LONG, LONG_AT_MOST = 20_000, 320_000
 """Characters up to which all of a text is tokenised, whatever is kept, and beyond which none is read."""
@@ -18,14 +19,39 @@ CHARACTERS = 16
 """Of a token, as a rule, at most; of what is kept all is read."""
 
 
-def check_texts(texts: Sequence[str]) -> None:
-    """Refuse what cannot be classified: no text at all, or one that no tokenizer takes."""
+def check_texts(texts: Sequence[Any], pairs: bool | None = None) -> list[str]:
+    """The texts, a tuple or list of two as a ``Pair``; refused where they cannot be classified.
+
+    ``pairs`` says what is expected; None takes either.
+    """
+    found = []
     for number, text in enumerate(texts, start=1):
-        if not isinstance(text, str):
-            raise UserError(f"Text {number} of {len(texts)} is not a string, but {type(text).__name__}.")
-        if is_empty(text):
-            raise UserError(f"Text {number} of {len(texts)} is empty; there is nothing to classify.")
-    check_characters(texts)
+        parts = list(text) if isinstance(text, tuple | list) else _parts(text)
+        for part in parts:
+            if not isinstance(part, str):
+                raise UserError(f"Text {number} of {len(texts)} is not a string, but {type(part).__name__}.")
+            if is_empty(part):
+                raise UserError(f"Text {number} of {len(texts)} is empty; there is nothing to classify.")
+        if len(parts) > 2 or not parts:
+            raise UserError(f"Text {number} of {len(texts)} has {len(parts)} parts; a pair has two.")
+        if pairs is not None and pairs != (len(parts) == 2):
+            raise UserError(f"Text {number} of {len(texts)} is {_NO_PAIR if pairs else _PAIR}")
+        found.append(text if isinstance(text, str) else Pair(*parts) if len(parts) == 2 else parts[0])
+    if len({isinstance(text, Pair) for text in found}) > 1:
+        raise UserError("Some of the texts are pairs, and some are not; give one kind at a time.")
+    check_characters(found)
+    return found
+
+
+_NO_PAIR = (
+    "one text, and the run was trained on pairs; give both texts, as (text, second text) or as two columns "
+    "of a file."
+)
+_PAIR = "a pair, and the run was trained on single texts; give the text alone."
+
+
+def _parts(text: Any) -> list[Any]:
+    return [text.first, text.second] if isinstance(text, Pair) else [text]
 
 
 def check_characters(texts: Sequence[str]) -> None:
@@ -43,13 +69,23 @@ def encode(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[list[i
     """Token ids of each text, special tokens included, cut to ``max_length`` or what the model can take."""
     check_characters(texts)
     most = min(max_length, tokenizer.model_max_length)
-    ids: list[list[int]] = tokenizer(
-        [_beginning(tokenizer, text, most) for text in texts],
-        truncation=True,
-        max_length=most,
-        return_attention_mask=False,
-    )["input_ids"]
-    return ids
+    return _tokenised(tokenizer, texts, most, truncation="longest_first", max_length=most)
+
+
+def _tokenised(tokenizer: Any, texts: Sequence[str], most: int, **how: Any) -> list[list[int]]:
+    """A row of tokens for each text or ``Pair``, of which about ``most`` will be read.
+
+    Tokens of type 1, as those of a pair's second text are for models that tell the two apart, are kept as
+    their complement, ~id, so that a row is a list of numbers; ``model_inputs`` takes both from it.
+    """
+    columns = zip(*map(_parts, texts), strict=True)  # one of texts, or two of pairs
+    read = [[_beginning(tokenizer, text, most) for text in column] for column in columns]
+    found = tokenizer(*read, return_attention_mask=False, **how)
+    if len(read) == 1 or "token_type_ids" not in found:
+        ids: list[list[int]] = found["input_ids"]
+        return ids
+    rows = zip(found["input_ids"], found["token_type_ids"], strict=True)
+    return [[~token if kind else token for token, kind in zip(*row, strict=True)] for row in rows]
 
 
 def _beginning(tokenizer: Any, text: str, most: int) -> str:
@@ -79,9 +115,7 @@ def cut_in_words(tokenizer: Any, texts: Sequence[str], max_length: int) -> str |
     """
     most = min(max_length, tokenizer.model_max_length)
     some = texts[:: max(1, len(texts) // SAMPLE)]
-    read = [_beginning(tokenizer, text, most) for text in some]
-    ids = tokenizer(read, truncation=False, return_attention_mask=False, verbose=False)["input_ids"]
-    lengths = sorted(map(len, ids))
+    lengths = sorted(map(len, _tokenised(tokenizer, some, most, verbose=False)))
     enough = lengths[math.ceil(0.95 * len(lengths)) - 1]
     if enough <= most:
         return None
@@ -95,20 +129,30 @@ def cut_in_words(tokenizer: Any, texts: Sequence[str], max_length: int) -> str |
 def cut(tokenizer: Any, texts: Sequence[str], max_length: int) -> list[bool]:
     """Whether ``encode`` leaves something of each text out."""
     most = min(max_length, tokenizer.model_max_length)
-    read = [_beginning(tokenizer, text, most) for text in texts]
-    ids = tokenizer(read, truncation=False, return_attention_mask=False, verbose=False)["input_ids"]
-    return [
-        len(row) > most or len(part) < len(text) for row, part, text in zip(ids, read, texts, strict=True)
-    ]
+    rows, longest = _tokenised(tokenizer, texts, most, verbose=False), max(LONG_AT_MOST, CHARACTERS * most)
+    return [len(row) > most or len(text) > longest for row, text in zip(rows, texts, strict=True)]
 
 
 def pad(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
-    """Ids and attention mask, (B, T) each, padded on the right as absolute positions want it."""
+    """Rows and attention mask, (B, T) each, padded on the right as absolute positions want it."""
     lengths = torch.tensor([len(row) for row in rows])
     mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
     ids = torch.full(mask.shape, padding)
     ids[mask] = torch.tensor([token for row in rows for token in row])
     return ids, mask.long()
+
+
+def model_inputs(rows: Sequence[Sequence[int]], padding: int) -> dict[str, Tensor]:
+    """What a model's ``forward`` takes: (B, T) ids, mask and, of pairs where it reads them, types."""
+    ids, mask = pad(rows, padding)
+    types = ids < 0
+    if not types.any():
+        return {"input_ids": ids, "attention_mask": mask}
+    return {
+        "input_ids": torch.where(types, ~ids, ids),
+        "attention_mask": mask,
+        "token_type_ids": types.long(),
+    }
 
 
 class EncodedTexts(torch.utils.data.Dataset[dict[str, Any]]):
@@ -132,6 +176,5 @@ class Collate:
 
     def __call__(self, items: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
         """Items of unequal length → (B, T) ids and mask, (B,) labels."""
-        ids, mask = pad([item["input_ids"] for item in items], self.padding)
         labels = torch.tensor([item["labels"] for item in items])
-        return {"input_ids": ids, "attention_mask": mask, "labels": labels}
+        return model_inputs([item["input_ids"] for item in items], self.padding) | {"labels": labels}

@@ -9,7 +9,9 @@ from typing import IO, Any
 
 from calibrant.data.tables import Table, decoded, read_table
 from calibrant.errors import UserError
-from calibrant.types import Texts
+from calibrant.types import Pair, Texts
+
+_TOLD = {"pair": "second text"}
 
 
 class NoColumn(UserError):
@@ -19,7 +21,7 @@ class NoColumn(UserError):
         self.column = column
         super().__init__(
             f"{path}: no column {column!r}; its columns are {', '.join(columns)}. "
-            f"Name the one that holds the {what} with --{what}-column."
+            f"Name the one that holds the {_TOLD.get(what, what)} with --{what}-column."
         )
 
 
@@ -33,7 +35,11 @@ def fingerprint(texts: Sequence[str], labels: Sequence[str] | None) -> str:
 
 
 def read_file(
-    path: Path | str, text_column: str = "text", label_column: str = "label", labelled: bool | None = False
+    path: Path | str,
+    text_column: str = "text",
+    label_column: str = "label",
+    pair_column: str | None = None,
+    labelled: bool | None = False,
 ) -> Texts:
     """Read texts and, where they are asked for, labels.
 
@@ -42,17 +48,17 @@ def read_file(
             ``datasets.Dataset.save_to_disk``.
         text_column: must be there.
         label_column: must be there if ``labelled``; otherwise it is not looked at, and labels are None.
+        pair_column: must be there, if it is named; it holds the second text of each pair.
         labelled: whether labels are wanted; None: where the column is there.
     """
     columns, rows = read_table(path)
     path = Path(path)
-    for column in (text_column, label_column):
+    for column in filter(None, (text_column, label_column, pair_column)):
         if columns.count(column) > 1:
             raise UserError(
                 f"{path}: {columns.count(column)} columns are called {column!r}; rename all but one."
             )
-    if text_column not in columns:
-        raise NoColumn(path, "text", text_column, columns)
+    check_columns(path, columns, text_column, pair_column)
     if labelled is None:
         labelled = label_column in columns
     if labelled and label_column not in columns:
@@ -60,8 +66,7 @@ def read_file(
     texts: list[str] = []
     labels: list[str] = []
     for number, row in rows:
-        text = _cell(row.get(text_column), f"{path}, line {number}", "text", text_column)
-        texts.append(text)
+        texts.append(_text(row, f"{path}, line {number}", text_column, pair_column))
         if labelled:
             label = _cell(row.get(label_column), f"{path}, line {number}", "label", label_column)
             labels.append(label.strip())
@@ -72,17 +77,32 @@ def read_file(
     return Texts(texts, known, f"file {named}", fingerprint(texts, known))
 
 
-def texts_of(table: Table, path: Path | str, column: str) -> list[str | None]:
-    """The texts in a column of a table; None where there is nothing to classify."""
+def texts_of(table: Table, path: Path | str, column: str, pair_column: str | None) -> list[str | None]:
+    """The texts in a column of a table, or pairs of two; None where there is nothing to classify."""
     columns, rows = table
-    if column not in columns:
-        raise NoColumn(Path(path), "text", column, columns)
+    check_columns(path, columns, column, pair_column)
     if not rows:
         raise UserError(f"{path}: the file has no rows; it needs at least one text.")
     return [
-        None if _missing(row.get(column)) else _cell(row[column], f"{path}, line {number}", "text", column)
+        None
+        if any(_missing(row.get(name)) for name in filter(None, (column, pair_column)))
+        else _text(row, f"{path}, line {number}", column, pair_column)
         for number, row in rows
     ]
+
+
+def check_columns(path: Path | str, columns: Sequence[str], text: str, pair: str | None) -> None:
+    """Refuse a table without the column of the texts, or of the second texts."""
+    for what, column in (("text", text), ("pair", pair)):
+        if column is not None and column not in columns:
+            raise NoColumn(Path(path), what, column, columns)
+
+
+def _text(row: dict[str, Any], where: str, column: str, pair_column: str | None) -> str:
+    text = _cell(row.get(column), where, "text", column)
+    if pair_column is None:
+        return text
+    return Pair(text, _cell(row.get(pair_column), where, "second text", pair_column))
 
 
 def is_empty(text: str) -> bool:

@@ -7,12 +7,14 @@ from calibrant.registry import pick
 from calibrant.types import Texts
 
 
-def read_named(name: str, columns: tuple[str, str], source: str | None, labelled: bool | None) -> Texts:
+def read_named(
+    name: str, columns: tuple[str, str, str | None], source: str | None, labelled: bool | None
+) -> Texts:
     """The texts of a file, or the test texts of a dataset, with its labels.
 
     Args:
         name: a file, or the name of a dataset; a folder of a dataset's name can be written ``./name``.
-        columns: of a file, those with the text and the label.
+        columns: of a file, those with the text, the label and, of pairs, the second text.
         source: where a dataset that has it is read from, as in training; None asks each in order.
         labelled: as for ``read_file``.
     """

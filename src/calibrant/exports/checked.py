@@ -13,7 +13,7 @@ from calibrant.data.encode import encode
 from calibrant.errors import UserError
 from calibrant.exports.answers import Answers, difference, of_the_run, steps
 from calibrant.runs.texts import own_splits
-from calibrant.types import Needs
+from calibrant.types import Needs, Pair
 
 LONG = 512
 """Tokens of a long text; what some models can take, 32768 and more, fits in no memory."""
@@ -48,9 +48,11 @@ def checked(classifier: Classifier) -> Checked:
     tokenizer = classifier.tokenizer
     max_length = min(classifier.max_length, tokenizer.model_max_length)
     names = list(classifier.label_names[:8])
-    texts = [*names, " ".join(names) + " a" * min(max_length, LONG)]
-    with suppress(UserError):  # texts that are no longer there
-        if classifier.run is not None:
+    texts: list[str] = [*names, " ".join(names) + " a" * min(max_length, LONG)]
+    if classifier.run is not None:
+        if classifier.run.config.pair_column is not None:
+            texts = [Pair(text, text) for text in texts]
+        with suppress(UserError):  # texts that are no longer there
             texts += own_splits(classifier.run).train.texts[:SOME]
     texts.sort(key=lambda text: len(encode(tokenizer, [text], max_length)[0]))
     texts = [texts[-1], *texts[:-1]]

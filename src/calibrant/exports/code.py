@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.exports.answers import Answers
-from calibrant.exports.plain import by_label
+from calibrant.exports.plain import by_label, for_pipeline
 from calibrant.models import modeling_calibrant
 from calibrant.models.modeling_calibrant import CalibrantForSequenceClassification, CalibrantPipeline
 from calibrant.models.saved import read_config, read_model, read_tokenizer
@@ -50,7 +50,7 @@ def code_answers(folder: Path, texts: Sequence[str], labels: Sequence[str]) -> A
         device="cpu",
         truncation=True,
         top_k=None,
-    )(list(texts))
+    )(for_pipeline(texts))
     told = [of_text[0].get("familiarity") for of_text in answers]
     return Answers(
         by_label(answers, labels),

@@ -22,6 +22,7 @@ from calibrant.models.modeling_calibrant import (
     Decision,
     PooledForSequenceClassification,
 )
+from calibrant.models.split import type_embeddings
 from calibrant.scores import FittedScore
 
 Floats = NDArray[np.float64]
@@ -61,6 +62,7 @@ def decided(model: Any, calibrator: Calibrator | None, rule: Rule) -> CalibrantF
         classifier=own,
         decision=settings,
         reads_layers=settings["alpha"] is not None or bool(rule.needs),
+        reads_types=type_embeddings(model) is not None,
         id2label=model.config.id2label,
         label2id=model.config.label2id,
         problem_type="single_label_classification",  # by which a pipeline takes the softmax

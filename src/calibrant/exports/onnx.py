@@ -1,6 +1,6 @@
 """A run's whole decision as one ONNX graph.
 
-    input_ids, attention_mask  (B, T) int64 of any B and T
+    input_ids, attention_mask  (B, T) int64 of any B and T; of pairs token_type_ids, too, where it reads them
     logits         (B, K)  log p, the name that other readers of ONNX classifiers look for
     probabilities  (B, K)  after temperature and familiarity
     familiarity    (B,)    where the run tells it
@@ -23,13 +23,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from calibrant.data.encode import pad
+from calibrant.data.encode import model_inputs
 from calibrant.errors import UserError
 from calibrant.exports.answers import Answers
 from calibrant.models.modeling_calibrant import CalibrantForSequenceClassification, Decision, Seen
 from calibrant.types import Outputs, Progress
 
-INPUTS = ("input_ids", "attention_mask")
 BATCH_SIZE = 32
 LARGEST = 2**31
 """Bytes of a file, by protobuf."""
@@ -59,7 +58,8 @@ def seeing(model: CalibrantForSequenceClassification, rows: Sequence[Sequence[in
     shortest, *_, longest = sorted(rows, key=len)
     batch = {0: "batch", 1: "length"}
     names = SEEN if model.config.reads_layers else SEEN[:1]
-    return _traced(_See(model), pad([longest, shortest], padding), INPUTS, names, (batch, batch))
+    inputs = model_inputs([longest, shortest], padding)
+    return _traced(_See(model), tuple(inputs.values()), list(inputs), names, (batch,) * len(inputs))
 
 
 def deciding(model: Decision, shapes: Sequence[int]) -> Any:
@@ -114,8 +114,8 @@ class Session:
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]), reverse=True)
         for start in range(0, len(order), batch_size):
             chosen = order[start : start + batch_size]
-            batch = zip(INPUTS, pad([rows[i] for i in chosen], padding), strict=True)
-            said = self._session.run(None, {name: values.numpy() for name, values in batch})
+            batch = model_inputs([rows[i] for i in chosen], padding)
+            said = self._session.run(None, {name: values.numpy() for name, values in batch.items()})
             for name, part in zip(self.names, said, strict=True):
                 if name not in found:
                     found[name] = np.empty((len(rows), *part.shape[1:]), dtype=part.dtype)
@@ -143,8 +143,10 @@ class _See(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, ...]:
-        return self.model.see(input_ids, attention_mask)
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        return self.model.see(input_ids, attention_mask, token_type_ids)
 
 
 class _Decide(nn.Module):

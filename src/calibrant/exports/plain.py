@@ -15,11 +15,12 @@ from torch import nn
 from calibrant._system.atomic import check_folder
 from calibrant.calibrators import Calibrator
 from calibrant.calibrators.foldable import Foldable
-from calibrant.data.encode import pad
+from calibrant.data.encode import model_inputs
 from calibrant.errors import UserError
 from calibrant.exports.answers import Answers
 from calibrant.models import fast
 from calibrant.models.last_linear import last_linear
+from calibrant.types import Pair
 
 
 def check_target(folder: Path | str) -> None:
@@ -51,7 +52,7 @@ def write_plain(
     """Fold the calibrator into ``model``, in place, and write the two; ``rows`` are a few tokenised texts."""
     fast.remove(model)  # what is saved is the plain model
     if calibrator is not None:
-        fold(calibrator, last_linear(model, *pad(rows, tokenizer.pad_token_id)))
+        fold(calibrator, last_linear(model, **model_inputs(rows, tokenizer.pad_token_id)))
     model.config.problem_type = "single_label_classification"  # by which a pipeline takes the softmax
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -91,7 +92,12 @@ def plain_answers(folder: Path, texts: Sequence[str], labels: Sequence[str]) -> 
         trust_remote_code=False,
         model_kwargs={"use_safetensors": True},
     )
-    return Answers(by_label(plain(list(texts)), labels))
+    return Answers(by_label(plain(for_pipeline(texts)), labels))
+
+
+def for_pipeline(texts: Sequence[str]) -> list[Any]:
+    """Texts as a pipeline of transformers takes them: a pair is a dictionary."""
+    return [{"text": t.first, "text_pair": t.second} if isinstance(t, Pair) else t for t in texts]
 
 
 def by_label(answers: Any, labels: Sequence[str]) -> Any:

@@ -29,13 +29,25 @@ class Inference(ABC):
 
     @abstractmethod
     def outputs(
-        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor, needs: Needs
+        self,
+        models: Sequence[Any],
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        needs: Needs,
+        token_type_ids: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """By the names of ``Outputs``: ``logits`` (B, K) and what is needed, with dropout off, of (B, T) ids.
 
         ``features`` and ``middle`` are (B, h), ``layers`` (B, L + 1, h), ``head`` (B, w). Members' features
         stand side by side: each has learnt a space of its own, and a mean of theirs would lie in none.
+        ``token_type_ids`` are (B, T), of pairs of texts.
         """
+
+
+def told(input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None) -> dict[str, Tensor]:
+    """What a model is called with; many know no types of tokens."""
+    inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
+    return inputs if token_type_ids is None else inputs | {"token_type_ids": token_type_ids}
 
 
 def log_mean_probability(logits: Tensor) -> Tensor:

@@ -35,11 +35,16 @@ class DeepEnsemble(Inference):
         """Any model will do."""
 
     def outputs(
-        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor, needs: Needs
+        self,
+        models: Sequence[Any],
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        needs: Needs,
+        token_type_ids: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """log of the mean probability, and each member's features side by side, (B, M·h)."""
         one = SinglePass()
-        members = [one.outputs([model], input_ids, attention_mask, needs) for model in models]
+        members = [one.outputs([model], input_ids, attention_mask, needs, token_type_ids) for model in models]
         logits = log_mean_probability(torch.stack([member.pop("logits") for member in members]))
         return {"logits": logits} | {
             name: torch.cat([member[name] for member in members], dim=-1) for name in members[0]

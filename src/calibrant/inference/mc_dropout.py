@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from calibrant.errors import UserError
-from calibrant.inference.base import Inference, log_mean_probability
+from calibrant.inference.base import Inference, log_mean_probability, told
 from calibrant.inference.single import SinglePass
 from calibrant.models.fast.first_token import first_token_only
 from calibrant.types import Needs
@@ -57,17 +57,23 @@ class MCDropout(Inference):
             )
 
     def outputs(
-        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor, needs: Needs
+        self,
+        models: Sequence[Any],
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        needs: Needs,
+        token_type_ids: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """log of the mean probability. Features come of one pass more: chance has no part in them."""
         (model,) = models
         self.check(model)
-        found = SinglePass().outputs(models, input_ids, attention_mask, needs) if needs else {}
+        inputs = told(input_ids, attention_mask, token_type_ids)
+        found = SinglePass().outputs(models, needs=needs, **inputs) if needs else {}
         with _TURN:
-            return found | {"logits": self._logits(model, input_ids, attention_mask)}
+            return found | {"logits": self._logits(model, inputs)}
 
-    def _logits(self, model: Any, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        texts = len(input_ids)
+    def _logits(self, model: Any, inputs: dict[str, Tensor]) -> Tensor:
+        texts = len(inputs["input_ids"])
         side_by_side = max(1, TEXTS_AT_ONCE // texts)
         passes = []
         dropping = _dropping(model)
@@ -78,9 +84,7 @@ class MCDropout(Inference):
             torch.manual_seed(self.seed)
             for done in range(0, self.passes, side_by_side):
                 copies = min(side_by_side, self.passes - done)
-                z = dropping(
-                    input_ids=input_ids.repeat(copies, 1), attention_mask=attention_mask.repeat(copies, 1)
-                ).logits
+                z = dropping(**{name: part.repeat(copies, 1) for name, part in inputs.items()}).logits
                 passes.append(z.view(copies, texts, -1))
         return log_mean_probability(torch.cat(passes))
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from calibrant.inference.base import Inference
+from calibrant.inference.base import Inference, told
 from calibrant.models.fast.first_token import first_token_only
 from calibrant.models.last_linear import watched
 from calibrant.models.split import SplitModel
@@ -27,7 +27,12 @@ class SinglePass(Inference):
         """Any model will do."""
 
     def outputs(
-        self, models: Sequence[Any], input_ids: Tensor, attention_mask: Tensor, needs: Needs
+        self,
+        models: Sequence[Any],
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        needs: Needs,
+        token_type_ids: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """All of one pass over the encoder; for the logits alone a part of the last layer is enough."""
         (model,) = models
@@ -37,9 +42,9 @@ class SinglePass(Inference):
             return found | {"head": ran[-1][1]}
         if not needs:
             with first_token_only():
-                return {"logits": model(input_ids=input_ids, attention_mask=attention_mask).logits}
+                return {"logits": model(**told(input_ids, attention_mask, token_type_ids)).logits}
         split = SplitModel(model)
-        x = split.embed(input_ids)
+        x = split.embed(input_ids, token_type_ids)
         if needs <= {"features"}:
             hidden, logits = split.encode_and_classify(x, attention_mask)
             return {"logits": logits, "features": split.features(hidden, attention_mask)}

@@ -30,13 +30,13 @@ def watched(model: Any) -> Iterator[list[tuple[nn.Linear, Tensor]]]:
             hook.remove()
 
 
-def last_linear(model: Any, input_ids: Tensor, attention_mask: Tensor) -> nn.Linear:
+def last_linear(model: Any, **inputs: Tensor) -> nn.Linear:
     """The last linear layer with K outputs to run on this batch.
 
     Whether its output is the logits is for the caller to check, by what comes of changing it.
     """
     with torch.inference_mode(), watched(model) as ran:
-        model(input_ids=input_ids, attention_mask=attention_mask)
+        model(**inputs)
     if not ran:
         raise UserError(
             f"{type(model).__name__} has no linear layer with {model.config.num_labels} outputs, a class "

@@ -118,9 +118,12 @@ class PooledForSequenceClassification(PreTrainedModel):  # type: ignore[misc]
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         output_hidden_states: bool | None = None,
+        token_type_ids: Tensor | None = None,
     ) -> SequenceClassifierOutput:
         """(B, T) or (B, T, e) → logits (B, K), and the cross-entropy where labels (B,) are given."""
-        asked = {"output_hidden_states": True} if output_hidden_states else {}
+        asked: dict[str, Any] = {"output_hidden_states": True} if output_hidden_states else {}
+        if token_type_ids is not None:
+            asked["token_type_ids"] = token_type_ids
         encoded = self.encoder(
             input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **asked
         )
@@ -259,6 +262,7 @@ class CalibrantConfig(PreTrainedConfig):  # type: ignore[misc]
     classifier: dict[str, Any] | None = None
     decision: dict[str, Any] | None = None
     reads_layers: bool = False  # whether the decision looks at more than the logits
+    reads_types: bool = False  # whether the classifier tells the second text of a pair from the first
 
 
 @dataclass
@@ -299,21 +303,26 @@ class CalibrantForSequenceClassification(PreTrainedModel):  # type: ignore[misc]
         embeddings: nn.Module = self.classifier.get_input_embeddings()
         return embeddings
 
-    def see(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, ...]:
+    def see(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
         """What ``Decision`` takes: the logits and, where it reads them, the features of layers."""
+        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
+        if self.config.reads_types and token_type_ids is not None:
+            inputs["token_type_ids"] = token_type_ids
         if not self.config.reads_layers:
-            return (self.classifier(input_ids=input_ids, attention_mask=attention_mask).logits,)
-        said = self.classifier(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=True)
+            return (self.classifier(**inputs).logits,)
+        said = self.classifier(**inputs, output_hidden_states=True)
         features = [mean(layer, attention_mask) for layer in said.hidden_states]
         return said.logits, features[-1], features[len(features) // 2], torch.stack(features).mean(dim=0)
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
     ) -> Decided:
-        """(B, T) → the decision; ``token_type_ids`` of tokenizers that write them are all 0 here."""
+        """(B, T) → the decision; ``token_type_ids`` are 1 on the second text of a pair."""
         if attention_mask is None:
             attention_mask = torch.ones_like(input_ids)
-        p, familiarity, abstain = self.decision(*self.see(input_ids, attention_mask))
+        p, familiarity, abstain = self.decision(*self.see(input_ids, attention_mask, token_type_ids))
         return Decided(p.clamp(min=1e-300).log().float(), familiarity, abstain)
 
 

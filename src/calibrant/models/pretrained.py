@@ -115,7 +115,7 @@ def load_classifier(
     if not loaded["missing_keys"] and not loaded["mismatched_keys"]:
         # A trained classifier of as many classes: its head would answer with ours in the order of its own.
         text = tokenizer("a", return_tensors="pt")
-        layer = last_linear(model, text.input_ids, text.attention_mask)
+        layer = last_linear(model, input_ids=text.input_ids, attention_mask=text.attention_mask)
         torch.nn.init.normal_(layer.weight, std=getattr(config, "initializer_range", 0.02))
         if layer.bias is not None:
             torch.nn.init.zeros_(layer.bias)
@@ -164,7 +164,9 @@ def load_saved(folders: Sequence[Path]) -> tuple[list[Any], Any]:
             config = read_config(folder, local=True)
             models.append(read_model(AutoModelForSequenceClassification, folder, True, config))
     with told_in_one_sentence(str(folders[0]), f"{folders[0]} has no tokenizer; restore it."):
-        return models, read_tokenizer(folders[0], local=True)
+        tokenizer = read_tokenizer(folders[0], local=True)
+    _check_types(tokenizer, models[0])
+    return models, tokenizer
 
 
 def longest_text(tokenizer: Any, max_length: int | None) -> int:
@@ -192,6 +194,16 @@ def _check_tokenizer(tokenizer: Any, model: Any, name: str) -> None:
             f"The model {name!r} has no tokenizer with words and a padding token; save one with the weights."
         )
     tokenizer.model_max_length = min(tokenizer.model_max_length, _most_tokens(model))
+    _check_types(tokenizer, model)
+
+
+def _check_types(tokenizer: Any, model: Any) -> None:
+    """Let it tell the second text of a pair from the first only where the model can."""
+    from calibrant.models.split import type_embeddings
+
+    if type_embeddings(model) is None:
+        names = tokenizer.model_input_names
+        tokenizer.model_input_names = [name for name in names if name != "token_type_ids"]
 
 
 def _most_tokens(model: Any) -> float:

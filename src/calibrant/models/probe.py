@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from calibrant.calibrators.temperature import refined_nll
-from calibrant.data.encode import pad
+from calibrant.data.encode import model_inputs
 from calibrant.models.last_linear import last_linear
 
 Floats = NDArray[np.float64]
@@ -39,7 +39,8 @@ class Probe:
 
 def head_layer(model: Any, rows: Sequence[Sequence[int]], padding: int) -> nn.Linear:
     """The last layer of the model, which gets the probe; found by running it on two of the texts."""
-    return last_linear(model, *(part.to(model.device) for part in pad(rows[:2], padding)))
+    inputs = model_inputs(rows[:2], padding)
+    return last_linear(model, **{name: values.to(model.device) for name, values in inputs.items()})
 
 
 def fit_probe(features: NDArray[np.floating], labels: Integers, classes: int) -> Probe:

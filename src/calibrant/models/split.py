@@ -1,6 +1,6 @@
 """Any Hugging Face sequence classifier as embed → encode → head.
 
-    x = embed(ids)            word embeddings, before positions and LayerNorm    (B, T) → (B, T, e)
+    x = embed(ids, types)     word embeddings, before positions and LayerNorm    (B, T) → (B, T, e)
     f(x) = encode(x, mask)    last hidden states                                 → (B, T, h)
     g(f(x)) = head(…, mask)   logits                                             → (B, K)
 
@@ -18,6 +18,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from calibrant.errors import UserError
 from calibrant.models.fast.first_token import first_token_only, first_token_too
+from calibrant.models.lora import unwrapped
 from calibrant.models.modeling_calibrant import mean
 
 WORKS = (
@@ -29,16 +30,25 @@ ROUNDING = 1e-2  # of the largest logit
 
 
 class SplitModel:
-    """A view of a sequence classifier; it owns no weights."""
+    """A view of a sequence classifier, peft's wrapper around it or not; it owns no weights."""
 
-    def __init__(self, model: PreTrainedModel) -> None:
-        self.model = model
-        self._prefix = model.base_model_prefix
-        self._base = model.base_model
+    def __init__(self, model: Any) -> None:
+        self._given = model
+        self.model = unwrapped(model)
+        self._prefix = self.model.base_model_prefix
+        self._base = self.model.base_model
 
-    def embed(self, input_ids: Tensor) -> Tensor:
-        """x, (B, T) → (B, T, e)."""
+    def embed(self, input_ids: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+        """x, (B, T) → (B, T, e).
+
+        Of pairs, x holds by how much the embedding of a token's type differs from that of type 0, which an
+        encoder adds where nobody names the types. So what x is changed to, mixed with or perturbed by needs
+        none, and takes its own along.
+        """
         x: Tensor = self.model.get_input_embeddings()(input_ids)
+        if token_type_ids is None or (table := type_embeddings(self.model)) is None:
+            return x
+        x = x + table(token_type_ids) - table.weight[0]
         return x
 
     def encode(self, x: Tensor, mask: Tensor) -> Tensor:
@@ -103,10 +113,8 @@ class SplitModel:
         pooler = getattr(self._base, "pooler", None)
         if pooler is None:
             return BaseModelOutputWithPooling(last_hidden_state=hidden)
-        if isinstance(pooler, nn.Linear):  # ALBERT keeps the layer and its activation apart
-            pooled = self._base.pooler_activation(pooler(hidden[:, 0]))
-        else:
-            pooled = pooler(hidden)
+        activation = getattr(self._base, "pooler_activation", None)  # ALBERT's, which it keeps apart
+        pooled = pooler(hidden) if activation is None else activation(pooler(hidden[:, 0]))
         return BaseModelOutputWithPooling(last_hidden_state=hidden, pooler_output=pooled)
 
     def verify(self) -> None:
@@ -119,7 +127,7 @@ class SplitModel:
         ids, mask = self._padded_batch()
         with torch.no_grad(), self.dropout_off():
             try:
-                expected = self.model(input_ids=ids, attention_mask=mask).logits
+                expected = self._given(input_ids=ids, attention_mask=mask).logits
                 got = self(self.embed(ids), mask)
             except Exception as error:
                 raise UserError(
@@ -146,13 +154,22 @@ class SplitModel:
         return ids.to(device), mask.to(device)
 
 
-def can_be_split(model: PreTrainedModel) -> bool:
+def can_be_split(model: Any) -> bool:
     """Whether the training objectives can take it apart."""
     try:
         SplitModel(model).verify()
     except UserError:
         return False
     return True
+
+
+def type_embeddings(model: PreTrainedModel) -> nn.Embedding | None:
+    """The table by which it tells the second text of a pair from the first; None where it has none."""
+    for name, module in model.base_model.named_modules():
+        if name.rpartition(".")[2] == "token_type_embeddings" and module.num_embeddings > 1:
+            table: nn.Embedding = module
+            return table
+    return None
 
 
 def has_layers(model: PreTrainedModel) -> bool:

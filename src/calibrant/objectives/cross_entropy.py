@@ -20,5 +20,6 @@ class CrossEntropy(Objective):
 
     def loss(self, model: SplitModel, batch: Batch) -> Loss:
         """−log p_y, averaged over the batch."""
-        ce = cross_entropy(model(model.embed(batch.input_ids), batch.attention_mask), batch.labels)
+        x = model.embed(batch.input_ids, batch.token_type_ids)
+        ce = cross_entropy(model(x, batch.attention_mask), batch.labels)
         return Loss(ce, {"ce": ce.detach()})

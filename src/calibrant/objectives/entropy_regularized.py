@@ -32,7 +32,7 @@ class EntropyRegularized(Objective):
 
     def loss(self, model: SplitModel, batch: Batch) -> Loss:
         """Both terms averaged over the batch."""
-        logits = model(model.embed(batch.input_ids), batch.attention_mask)
+        logits = model(model.embed(batch.input_ids, batch.token_type_ids), batch.attention_mask)
         ce = cross_entropy(logits, batch.labels)
         entropy = -negative_entropy(logits).mean()
         return Loss(ce - self.beta * entropy, {"ce": ce.detach(), "entropy": entropy.detach()})

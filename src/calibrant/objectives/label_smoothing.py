@@ -27,7 +27,7 @@ class LabelSmoothing(Objective):
 
     def loss(self, model: SplitModel, batch: Batch) -> Loss:
         """Cross-entropy against the smoothed labels, averaged over the batch."""
-        logits = model(model.embed(batch.input_ids), batch.attention_mask)
+        logits = model(model.embed(batch.input_ids, batch.token_type_ids), batch.attention_mask)
         total = cross_entropy(logits, batch.labels, label_smoothing=self.smoothing)
         # The log shows the term that every objective has, so that runs can be compared.
         return Loss(total, {"ce": cross_entropy(logits.detach(), batch.labels)})

@@ -40,7 +40,7 @@ class ManifoldMixup(Objective):
             return CrossEntropy().loss(model, batch)
         mask = batch.attention_mask
         partners = torch.randperm(len(batch), device=batch.labels.device)
-        hidden = model.encode(model.embed(batch.input_ids), mask)
+        hidden = model.encode(model.embed(batch.input_ids, batch.token_type_ids), mask)
         # A head may pool over the tokens of both texts. With its own mean at the padding, each text has
         # there what it has alone: its mean (and its first token and its maximum) stay what they were.
         own = mask.unsqueeze(-1).bool()

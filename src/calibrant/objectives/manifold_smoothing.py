@@ -100,7 +100,7 @@ class ManifoldSmoothing(Objective):
         solution = self._solver.solve(model, chosen, partners)
         passes = {"on": (solution.on, mask), "off": (solution.off, mask)}
         if rest is not None:
-            passes["rest"] = (model.embed(rest.input_ids), rest.attention_mask)
+            passes["rest"] = (model.embed(rest.input_ids, rest.token_type_ids), rest.attention_mask)
         logits = _classify(model, passes)
         total = solution.ce
         if rest is not None:

@@ -62,7 +62,7 @@ class Mixup(Objective):
             return CrossEntropy().loss(model, batch)
         mask = batch.attention_mask
         partners = torch.randperm(len(batch), device=batch.labels.device)
-        x = model.embed(batch.input_ids) * mask.unsqueeze(-1)
+        x = model.embed(batch.input_ids, batch.token_type_ids) * mask.unsqueeze(-1)
         logits = model(weight * x + (1 - weight) * x[partners], mask | mask[partners])
         ce = mixed_cross_entropy(logits, batch.labels, batch.labels[partners], weight)
         return Loss(ce, {"ce": ce.detach()})

@@ -57,7 +57,7 @@ class MMCE(Objective):
 
     def loss(self, model: SplitModel, batch: Batch) -> Loss:
         """Both terms of one batch; which predictions are right is a constant."""
-        logits = model(model.embed(batch.input_ids), batch.attention_mask)
+        logits = model(model.embed(batch.input_ids, batch.token_type_ids), batch.attention_mask)
         ce = cross_entropy(logits, batch.labels)
         confidence, predicted = logits.softmax(dim=-1).max(dim=-1)
         mmce = kernel_calibration_error(confidence, (predicted == batch.labels).to(confidence.dtype))

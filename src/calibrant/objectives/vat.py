@@ -54,7 +54,8 @@ class VAT(Objective):
 
     def loss(self, model: SplitModel, batch: Batch) -> Loss:
         """Both terms averaged over the batch; with λ = 0 or ε = 0 the clean pass is all there is."""
-        ce = cross_entropy(model(model.embed(batch.input_ids), batch.attention_mask), batch.labels)
+        x = model.embed(batch.input_ids, batch.token_type_ids)
+        ce = cross_entropy(model(x, batch.attention_mask), batch.labels)
         if self.lambda_vat == 0 or self.epsilon == 0:
             return Loss(ce, {"ce": ce.detach()})
         # With dropout in it, the KL would measure the dropout, and not go to 0 with ε; in bf16, the rounding.
@@ -66,10 +67,10 @@ class VAT(Objective):
         """KL(p(x) ‖ p(x + r)), with gradients to the weights."""
         mask = batch.attention_mask
         with torch.no_grad():
-            x = model.embed(batch.input_ids)
+            x = model.embed(batch.input_ids, batch.token_type_ids)
             p = model(x, mask).softmax(dim=-1)
         d = torch.randn_like(x) * mask.unsqueeze(-1)  # padding stays as it is; no gradient reaches it either
         z = (x + self.xi * d).requires_grad_()
         (gradient,) = torch.autograd.grad(kl_divergence(p, model(z, mask)).sum(), z)
         r = self.epsilon * gradient.sign()
-        return kl_divergence(p, model(model.embed(batch.input_ids) + r, mask)).mean()
+        return kl_divergence(p, model(model.embed(batch.input_ids, batch.token_type_ids) + r, mask)).mean()

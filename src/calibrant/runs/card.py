@@ -65,12 +65,14 @@ class Form:
     onnx: bool = False
     int8: str | None = None  # what that cost, in words
     front: str = FRONT
+    pairs: bool = False  # whether it reads two texts at a time
 
 
 def use_in_words(form: Form) -> list[str]:
     """How an export is asked."""
     trust, says = (", trust_remote_code=True", "") if form.needs_code else ("", "")
     answer = '[{"label": …, "score": …}, …], the most probable first'
+    asked = '{"text": "a text", "text_pair": "its second"}' if form.pairs else '"a text"'
     if form.needs_code:
         says = (
             " `familiarity` is the share of familiar texts that are as strange as this one, where the model "
@@ -85,7 +87,7 @@ def use_in_words(form: Form) -> list[str]:
         "from transformers import pipeline",
         "",
         f'classifier = pipeline("text-classification", "{form.name}"{trust}, truncation=True, top_k=None)',
-        f'classifier("a text")  # {answer}',
+        f"classifier({asked})  # {answer}",
         "```",
         "",
         f"`score` is the calibrated probability.{says} `truncation=True` cuts texts at {form.max_length} "
@@ -97,6 +99,8 @@ def use_in_words(form: Form) -> list[str]:
     if form.int8 is not None:
         also = "is the same" if form.onnx else GRAPH.rstrip(".")
         lines += [f"`model_quantized.onnx` {also}, in integers of 8 bits: {form.int8}", ""]
+    if form.pairs and (form.onnx or form.int8 is not None):
+        lines += ["It takes `token_type_ids`, too, where the model tells a pair's texts apart by them.", ""]
     return lines
 
 
@@ -173,6 +177,8 @@ def settings_in_words(method: str, record: Record) -> dict[str, str]:
         "dev texts": _texts_in_words(record.data.dev),
         "tokens at most": str(config.max_length),
     }
+    if config.lora is not None:
+        told["adapters"] = f"LoRA of rank {config.lora} at {config.lora_targets or 'all linear layers'}"
     if asked.frozen:
         told["encoder's weights"] = "frozen"
     else:

@@ -2,6 +2,7 @@
 
     RUN/
       model/           save_pretrained: config with id2label, safetensors, tokenizer
+      adapter/         with --lora: what was trained, as peft reads it; model/ has it merged
       members/2/ …     the other members of an ensemble, each a run of its own
       scores/          fitted scores of unfamiliarity: safetensors
       calibrant.json   method, settings, data, versions, calibrator, threshold: the record
@@ -73,6 +74,11 @@ class Run:
         return self.path / "model"
 
     @property
+    def adapter_dir(self) -> Path:
+        """What peft's ``from_pretrained`` takes, where adapters were trained."""
+        return self.path / "adapter"
+
+    @property
     def checkpoints(self) -> Path:
         """Where training keeps what it needs to resume."""
         return self.path / "checkpoints"
@@ -126,6 +132,13 @@ class Run:
     def label_names(self) -> tuple[str, ...]:
         """The classes, in the order of their ids."""
         return tuple(self.record.labels)
+
+    def keep_adapter(self, model: Any) -> None:
+        """Save what was trained of a model in peft's wrapper."""
+        remove_folder(self.adapter_dir)
+        with new_folder(self.adapter_dir) as unfinished:
+            model.save_pretrained(unfinished)
+            (unfinished / CARD).unlink(missing_ok=True)  # peft's is an empty form
 
     def keep(self, model: Any, tokenizer: Any, training: TrainingRecord) -> "Run":
         """Save the trained model and drop the checkpoints."""

@@ -17,7 +17,7 @@ def load_splits(config: RunConfig) -> Splits:
     if config.dataset is not None:
         dataset = pick("dataset", config.dataset, datasets())
         return dataset.splits(config.source, config.max_train_samples)
-    columns = config.text_column, config.label_column
+    columns = config.text_column, config.label_column, config.pair_column
     train = read_file(config.train or "", *columns, labelled=True)
     dev = None if config.dev is None else read_file(config.dev, *columns, labelled=True)
     check_classes(train, config.label_column)
@@ -45,7 +45,7 @@ def own_train(run: Run, who: str) -> Texts:
         ) from reason
 
 
-def dev_texts(run: Run, dev: str | None, columns: tuple[str, str]) -> Texts:
+def dev_texts(run: Run, dev: str | None, columns: tuple[str, str, str | None]) -> Texts:
     """A labelled file, or the run's own dev texts; text that training saw too is warned of."""
     try:
         own = own_splits(run)
@@ -64,6 +64,13 @@ def dev_texts(run: Run, dev: str | None, columns: tuple[str, str]) -> Texts:
     return texts
 
 
-def columns_of(run: Run, text_column: str | None = None, label_column: str | None = None) -> tuple[str, str]:
-    """The columns that a user names, or those of training."""
-    return text_column or run.config.text_column, label_column or run.config.label_column
+def columns_of(
+    run: Run, text_column: str | None = None, label_column: str | None = None, pair_column: str | None = None
+) -> tuple[str, str, str | None]:
+    """The columns that a user names, or those of training: of the text, the label and the second text."""
+    config = run.config
+    return (
+        text_column or config.text_column,
+        label_column or config.label_column,
+        pair_column or config.pair_column,
+    )

@@ -1,7 +1,7 @@
 """The routes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,8 +94,8 @@ def make_app(service: Service) -> FastAPI:
     @app.post("/predict", response_model=Answers, responses=_PROBLEMS, summary="Classify texts")
     async def predict(question: Question, request: Request) -> Response:
         """Tell label, confidence, familiarity and whether to abstain, for one text or a list."""
-        texts = [question.texts] if isinstance(question.texts, str) else question.texts
-        _check(texts, limits)
+        given = [question.texts] if isinstance(question.texts, str) else question.texts
+        texts = _checked(given, limits, service.current.model.reads_pairs)
         try:
             async with asyncio.timeout(limits.seconds):
                 said = await service.batcher.ask(texts)
@@ -128,6 +128,7 @@ def make_app(service: Service) -> FastAPI:
             method=model.run.name,
             labels=list(model.run.label_names),
             text_column=model.run.config.text_column,
+            pair_column=model.run.config.pair_column,
             threshold=model.threshold,
             threshold_from=model.threshold_from,
             risk=model.stored.promise.risk if model.stored and model.threshold_from == "rule" else None,
@@ -180,16 +181,17 @@ def make_app(service: Service) -> FastAPI:
     return app
 
 
-def _check(texts: list[str], limits: Limits) -> None:
-    """Refuse what no batch should hold: a text that fails there would fail with all the others."""
+def _checked(given: Sequence[str | list[str]], limits: Limits, pairs: bool) -> list[str]:
+    """The texts; refused what no batch should hold: one that fails there would fail with all the others."""
     most = min(limits.texts, limits.waiting)
-    if len(texts) > most:
-        raise HTTPException(413, f"{len(texts)} texts are too many for one request; send {most} at most.")
+    if len(given) > most:
+        raise HTTPException(413, f"{len(given)} texts are too many for one request; send {most} at most.")
+    texts = check_texts(given, pairs)
     for number, text in enumerate(texts, start=1):
         if len(text) > limits.characters:
             problem = f"Text {number} has {len(text)} characters; send {limits.characters} at most."
             raise HTTPException(413, problem)
-    check_texts(texts)
+    return texts
 
 
 async def _set_rules(said: list[Said], coverage: float | None) -> dict[Model, SetRule | None]:

@@ -18,11 +18,15 @@ UNFAMILIAR = (
 
 def from_file(run: Run, file: str) -> list[str]:
     """The first texts of a file, whose column is that of training."""
+    if run.config.pair_column is not None:
+        raise UserError("--examples are texts to try on the page, which asks no pairs; leave it out.")
     return list(read_file(file, run.config.text_column).texts[:20])
 
 
 def public(run: Run) -> list[str]:
     """A few familiar texts, where there are any to show, and some that are unfamiliar to most runs."""
+    if run.config.pair_column is not None:
+        return []
     if run.config.dataset is None:
         return list(UNFAMILIAR)
     try:

@@ -14,7 +14,7 @@ from calibrant.classifier import Classifier, load
 from calibrant.decide.sets import SetRule
 from calibrant.errors import UserError
 from calibrant.service.schemas import Answer, ClassProbability
-from calibrant.types import Decision
+from calibrant.types import Decision, Pair
 
 DEFAULT_THRESHOLD = 0.5
 """Of a run without a rule: an answer that is more probably wrong than right is not given."""
@@ -77,7 +77,10 @@ class Model:
         calibrator = self.classifier.calibrator
         self.unfamiliar_below = None if calibrator is None else calibrator.unfamiliar_below
         self.set_rule = lru_cache(maxsize=16)(self._set_rule)
-        self.answer(["warm up"])  # the first pass is slow, and nobody is waiting yet
+        self.reads_pairs = self.run.config.pair_column is not None
+        self.answer(
+            [Pair("warm", "up") if self.reads_pairs else "warm up"]
+        )  # the first pass is slow, and nobody is waiting yet
 
     def answer(self, texts: Sequence[str]) -> list[Said]:
         """By ``classifier.predict``, of all these texts in one call."""

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Text = Annotated[str, Field(pattern=r"\S", description="Not empty.")]
+Pair = Annotated[list[Text], Field(min_length=2, max_length=2, description="A text and its second text.")]
 
 
 class Question(BaseModel):
@@ -14,8 +15,8 @@ class Question(BaseModel):
         extra="forbid", strict=True, json_schema_extra={"examples": [{"texts": "My card was swallowed"}]}
     )
 
-    texts: Text | Annotated[list[Text], Field(min_length=1)] = Field(
-        description="One text, or a list of texts."
+    texts: Text | Annotated[list[Text | Pair], Field(min_length=1)] = Field(
+        description="One text, or a list of texts; a list of pairs where the run was trained on pairs."
     )
     next: int = Field(default=3, ge=0, le=100, description="How many of the next classes to tell.")
     coverage: float | None = Field(
@@ -83,6 +84,7 @@ class About(BaseModel):
     method: str
     labels: list[str]
     text_column: str = Field(description="That of training.")
+    pair_column: str | None = Field(description="That of training, of the second text; null without pairs.")
     threshold: float = Field(description="The confidence below which it abstains.")
     threshold_from: Literal["rule", "option", "default"]
     risk: float | None = Field(description="The share of wrong answers that the rule promises to stay below.")

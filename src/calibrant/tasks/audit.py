@@ -49,6 +49,7 @@ class Question:
     train: str | None = None
     text_column: str = "text"
     label_column: str = "label"
+    pair_column: str | None = None
     max_length: int | None = None
     export: str | None = None
     probabilities: str | None = None
@@ -167,6 +168,7 @@ def audit(
     train: str | None = None,
     text_column: str = "text",
     label_column: str = "label",
+    pair_column: str | None = None,
     max_length: int | None = None,
     export: str | None = None,
     probabilities: str | None = None,
@@ -186,6 +188,7 @@ def audit(
         train: texts that the model was trained on, or like them: familiarity is a distance from these. Where
             they are not given, half of dev takes their place.
         text_column, label_column: of the files.
+        pair_column: of the second texts, where the classifier reads pairs.
         max_length: in tokens; what the model can take where it is not given.
         export: where to write the model with its calibrator folded in.
         probabilities, dev_probabilities, ood_probabilities: what any other classifier says of these files, a
@@ -193,7 +196,7 @@ def audit(
         progress: told of each batch.
     """
     question = Question(
-        *(model, test, ood, dev, train, text_column, label_column, max_length, export),
+        *(model, test, ood, dev, train, text_column, label_column, pair_column, max_length, export),
         *(probabilities, dev_probabilities, ood_probabilities),
     )
     _check(question)
@@ -331,7 +334,7 @@ def _check(question: Question) -> None:
 
 def _read(question: Question) -> dict[str, Texts]:
     """Test, and ood and dev where they are given; refuse first what would fail after all the work."""
-    columns = question.text_column, question.label_column
+    columns = question.text_column, question.label_column, question.pair_column
     texts = {"test": read_file(question.test, *columns, labelled=True)}
     if question.ood is not None:
         texts["ood"] = read_file(question.ood, *columns)

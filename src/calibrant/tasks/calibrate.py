@@ -31,6 +31,7 @@ def calibrate(
     dev: str | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
+    pair_column: str | None = None,
     progress: Progress | None = in_notebook,
 ) -> Calibrated:
     """Fit ``calibrator`` on a labelled file, or on the run's own dev texts, and store it in the run.
@@ -39,7 +40,7 @@ def calibrate(
     """
     classifier = replace(load(run), calibrator=None)
     own = classifier.own_run("Calibrators")
-    texts = dev_texts(own, dev, columns_of(own, text_column, label_column))
+    texts = dev_texts(own, dev, columns_of(own, text_column, label_column, pair_column))
     labels = classifier.class_ids(texts)
     outputs = classifier.outputs(texts.texts, calibrator.needs, progress, "dev")
     fitted = classifier.fit_calibrator(calibrator, outputs, labels, progress=progress)

@@ -45,6 +45,7 @@ def evaluate(
     ood: str | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
+    pair_column: str | None = None,
     scores: bool = False,
     progress: Progress | None = in_notebook,
 ) -> Evaluated:
@@ -53,7 +54,7 @@ def evaluate(
     unfamiliarity is measured too, and a stored rule of abstention always is."""
     classifier = load(run)
     own = classifier.own_run("Measurements")
-    config, columns = own.config, columns_of(own, text_column, label_column)
+    config, columns = own.config, columns_of(own, text_column, label_column, pair_column)
     own_ood = None
     if test is None:
         if config.dataset is None:
@@ -145,7 +146,7 @@ def _warn_of_overlap(run: Run, test: Texts) -> None:
     warn_of_overlap(train, test)
 
 
-def _read_if_available(ood: str, columns: tuple[str, str], source: str | None) -> Texts | None:
+def _read_if_available(ood: str, columns: tuple[str, str, str | None], source: str | None) -> Texts | None:
     """Nobody named it: what is measured on familiar text need not wait for it."""
     try:
         return read_named(ood, columns, source, labelled=False)

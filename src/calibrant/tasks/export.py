@@ -118,6 +118,7 @@ def export(
         onnx,
         None if lost is None else lost.in_words(),
         hub.front(push or own.name, base, license, measured),
+        own.config.pair_column is not None,
     )
     card = model_card(own.name, public_record(own.record), measured, form)
     difference = write_folder(folder, classifier, texts, card, graphs)

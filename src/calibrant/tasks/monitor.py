@@ -89,6 +89,7 @@ def monitor(
     restart: bool = False,
     text_column: str | None = None,
     label_column: str | None = None,
+    pair_column: str | None = None,
     progress: Progress | None = in_notebook,
 ) -> Monitored:
     """Whether the texts of ``new`` are like dev's to the run.
@@ -119,9 +120,9 @@ def monitor(
         raise UserError(f"--tolerance must be 0 or more and below 1, got {tolerance:g}.")
     classifier = load(run)
     corpus = manifest.there(new)
-    if corpus and (text_column or label_column):
+    if corpus and (text_column or label_column or pair_column):
         raise UserError(f"{new}: the answers on a corpus, whose columns are not read; leave them out.")
-    texts = None if corpus else _new_texts(classifier, new, text_column, label_column)
+    texts = None if corpus else _new_texts(classifier, new, text_column, label_column, pair_column)
     answers = classifier.answer_dev(None, progress) if dev is None else classifier.answers_on(dev, progress)
     if not follow and (flaw := classifier.by_heart(answers)):
         warnings.warn(
@@ -286,9 +287,15 @@ def _ruled_then(
     return _Ruled(learnt_on.n, learnt_on.n - answered, round(stored.dev.risk * answered))
 
 
-def _new_texts(classifier: Classifier, new: str, text_column: str | None, label_column: str | None) -> Texts:
+def _new_texts(
+    classifier: Classifier,
+    new: str,
+    text_column: str | None,
+    label_column: str | None,
+    pair_column: str | None,
+) -> Texts:
     own = classifier.own_run("Comparisons")
-    columns = columns_of(own, text_column, label_column)
+    columns = columns_of(own, text_column, label_column, pair_column)
     texts = read_named(new, columns, own.config.source, labelled=None if label_column is None else True)
     if texts.labels is not None and not set(texts.labels) & set(classifier.label_names):
         if new not in datasets():  # the wrong column, most likely; a dataset of unfamiliar text is no mistake

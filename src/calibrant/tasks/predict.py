@@ -18,12 +18,12 @@ from calibrant.corpus.engines.local import Local
 from calibrant.corpus.manifest import Total
 from calibrant.corpus.run import answer_corpus
 from calibrant.data.files import arriving, texts_of
-from calibrant.data.tables import read_table
+from calibrant.data.tables import Table, read_table
 from calibrant.decide.rule import Rule
 from calibrant.decide.sets import SetRule, check_request
 from calibrant.errors import UserError
 from calibrant.runs.texts import columns_of
-from calibrant.types import Progress, silent
+from calibrant.types import Progress, Text, silent
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +31,11 @@ logger = logging.getLogger(__name__)
 def predict(
     run: Path | str,
     *,
-    texts: Sequence[str | None] | None = None,
+    texts: Sequence[Text | None] | None = None,
     file: str | None = None,
     stream: IO[bytes] | None = None,
     text_column: str | None = None,
+    pair_column: str | None = None,
     threshold: float | None = None,
     coverage: float | None = None,
     set_method: str = "lac",
@@ -49,10 +50,11 @@ def predict(
 
     Args:
         run: its folder.
-        texts: to be classified; or
+        texts: to be classified, or pairs (text, second text); or
         file: with the texts, as for training; or
         stream: with a text a line. What has come is answered, before more is waited for.
         text_column: of the file; as in training where it is not given.
+        pair_column: the same, of the second texts of pairs.
         threshold: abstain below this confidence, 0 never; the run's own rule where it is not given.
         coverage: add the labels that hold the true one for this share of the texts.
         set_method: "lac" (smallest sets) or "aps" (larger where unsure).
@@ -67,8 +69,7 @@ def predict(
         check_request(coverage, set_method)
     classifier = load(run)
     if file is not None:
-        column, _ = columns_of(classifier.own_run("Columns"), text_column)
-        texts = texts_of(read_table(file), file, column)
+        texts = _texts_of(classifier, read_table(file), file, text_column, pair_column)
     rule = _set_rule(classifier, coverage, set_method, set_per_class, dev, progress)
     if texts is not None:
         slices = [texts[start : start + AT_ONCE] for start in range(0, len(texts), AT_ONCE)]
@@ -84,6 +85,7 @@ def predict_file(
     *,
     kind: str | None = None,
     text_column: str | None = None,
+    pair_column: str | None = None,
     threshold: float | None = None,
     coverage: float | None = None,
     set_method: str = "lac",
@@ -100,6 +102,7 @@ def predict_file(
         out: the file to write.
         kind: "csv", "jsonl" or "parquet"; as the name of ``out`` tells where it is not given.
         text_column: of the file; as in training where it is not given.
+        pair_column: the same, of the second texts of pairs.
         threshold: as the other options, of ``predict``.
         coverage: the same.
         set_method: the same.
@@ -120,7 +123,7 @@ def predict_file(
         if columns.count(name) > 1:
             raise UserError(f"{file}: {columns.count(name)} columns are called {name!r}; rename all but one.")
     classifier = load(run)
-    texts = texts_of(table, file, columns_of(classifier.own_run("Columns"), text_column)[0])
+    texts = _texts_of(classifier, table, file, text_column, pair_column)
     top = min(1 if top is None else top, len(classifier.label_names))
     sets = _set_rule(classifier, coverage, set_method, set_per_class, dev, progress)
     called = renamed(added(top, sets is not None), columns, file)
@@ -145,6 +148,7 @@ def predict_corpus(
     *,
     engine: Engine | None = None,
     text_column: str | None = None,
+    pair_column: str | None = None,
     threshold: float | None = None,
     coverage: float | None = None,
     set_method: str = "lac",
@@ -164,6 +168,7 @@ def predict_corpus(
         out: the folder to write, here or at such an address.
         engine: where the work is done; this process where it is not given.
         text_column: of the files; as in training where it is not given.
+        pair_column: the same, of the second texts of pairs.
         threshold: as the other options, of ``predict``.
         coverage: the same.
         set_method: the same.
@@ -183,12 +188,21 @@ def predict_corpus(
         out,
         engine=Local() if engine is None else engine,
         text_column=text_column,
+        pair_column=pair_column,
         threshold=threshold,
         top=1 if top is None else top,
         sets=None if coverage is None else (coverage, set_method, set_per_class),
         dev=dev,
         progress=silent if progress is None else progress,
     )
+
+
+def _texts_of(
+    classifier: Classifier, table: Table, file: str, text_column: str | None, pair_column: str | None
+) -> list[str | None]:
+    own = classifier.own_run("Columns")
+    text, _, pair = columns_of(own, text_column, pair_column=pair_column)
+    return texts_of(table, file, text, pair)
 
 
 def _set_rule(
@@ -207,7 +221,7 @@ def _set_rule(
 
 def _rows(
     classifier: Classifier,
-    slices: Iterable[Sequence[str | None]],
+    slices: Iterable[Sequence[Text | None]],
     total: int,
     threshold: float | None,
     rule: SetRule | None,

@@ -23,6 +23,7 @@ def report(
     ood: str | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
+    pair_column: str | None = None,
     figures: Path | str | None = None,
     progress: Progress | None = in_notebook,
 ) -> list[Entry]:
@@ -39,7 +40,13 @@ def report(
     measured: list[Evaluated] = []
     for name in names:
         one = evaluate(
-            name, test=test, ood=ood, text_column=text_column, label_column=label_column, progress=progress
+            name,
+            test=test,
+            ood=ood,
+            text_column=text_column,
+            label_column=label_column,
+            pair_column=pair_column,
+            progress=progress,
         )
         if measured and _fingerprints(one) != _fingerprints(measured[0]):
             raise UserError(

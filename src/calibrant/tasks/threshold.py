@@ -66,6 +66,7 @@ def threshold(
     score: str | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
+    pair_column: str | None = None,
     progress: Progress | None = in_notebook,
 ) -> Learnt:
     """Find the rule that answers most while its promises hold, and store it in the run.
@@ -87,7 +88,7 @@ def threshold(
         ood: unfamiliar text to be turned away too, a file or a dataset's name.
         ood_rate: at most this share of it is answered.
         score: what tells it; the largest probability where it is not given.
-        text_column, label_column: of the files; as in training where they are not given.
+        text_column, label_column, pair_column: of the files; as in training where they are not given.
         progress: told of each batch.
     """
     _check_share("--risk", risk)
@@ -95,7 +96,7 @@ def threshold(
     unfamiliar = _unfamiliar(ood, ood_rate, score)
     classifier = load(run)
     own = classifier.own_run("Rules")
-    columns = columns_of(own, text_column, label_column)
+    columns = columns_of(own, text_column, label_column, pair_column)
     texts = dev_texts(own, dev, columns)
     fitted = own.record.calibrator
     if fitted is not None and (flaw := fitted.by_heart(texts.provenance())):

@@ -316,7 +316,10 @@ def _train(
         if best["epoch"] == 0:
             model.load_state_dict(start)
         training = _record(trainer.state.global_step, seconds, best, history)
-        return run.keep(model, tokenizer, training)
+        if config.lora is None:
+            return run.keep(model, tokenizer, training)
+        run.keep_adapter(model)
+        return run.keep(model.merge_and_unload(), tokenizer, training)
 
     kept = processes.on_main(keep)
     return kept, said if kept.training.best_epoch == 0 else Said()
@@ -326,8 +329,11 @@ def _loaded(config: RunConfig, recipe: Recipe, splits: Splits) -> tuple[Any, Any
     """The model to begin with and its tokenizer, once nothing is against training them."""
     from transformers import set_seed
 
+    from calibrant.models.lora import check_peft_installed, with_lora
     from calibrant.models.pretrained import TEXTCNN, load_classifier
 
+    if config.lora is not None:
+        check_peft_installed()
     if config.batch_size % (n := processes.count()):
         raise UserError(
             f"--batch-size {config.batch_size}: the texts of a step are shared by {n} processes; take a "
@@ -347,6 +353,10 @@ def _loaded(config: RunConfig, recipe: Recipe, splits: Splits) -> tuple[Any, Any
     if config.gradient_checkpointing and not model.supports_gradient_checkpointing:
         raise UserError(f"--gradient-checkpointing: the model {config.model!r} cannot do it; leave it out.")
     recipe.inference.check(model)
+    if config.lora is not None:
+        targets = config.lora_targets
+        named = None if targets is None else [name.strip() for name in targets.split(",")]
+        model = with_lora(model, config.lora, named, config.model)
     return model, tokenizer
 
 

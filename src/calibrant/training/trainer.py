@@ -49,9 +49,9 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
     """A ``transformers.Trainer`` that minimises an objective of calibrant's.
 
     Takes the arguments of ``Trainer``, but for those that the objective makes senseless, which are
-    refused; ``compute_metrics`` defaults to ``dev_metrics``. The loss of a step is the mean over its
-    texts, however they are spread over accumulated micro-batches and over processes (DDP), and the
-    objective's terms are logged beside it.
+    refused. The model may be in peft's wrapper (``get_peft_model``). ``compute_metrics`` defaults to
+    ``dev_metrics``. The loss of a step is the mean over its texts, however they are spread over
+    accumulated micro-batches and over processes (DDP), and the objective's terms are logged beside it.
     """
 
     # compute_loss divides by the number of texts in the whole step itself.
@@ -59,7 +59,7 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: PreTrainedModel,
+        model: Any,
         args: TrainingArguments | None = None,
         *trainer_args: Any,
         objective: Objective | None = None,
@@ -118,11 +118,11 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """As ``Trainer.train``. The model is quick meanwhile, and given back as it came."""
-        fast.apply(self.model)
+        fast.apply(self.split.model)
         try:
             return super().train(*args, **kwargs)
         finally:
-            fast.remove(self.model)
+            fast.remove(self.split.model)
 
     def compute_loss(
         self,
@@ -136,12 +136,8 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
             with first_token_only():
                 outputs = model(**inputs)
             return (outputs.loss, outputs) if return_outputs else outputs.loss
-        if inputs.get("token_type_ids") is not None and inputs["token_type_ids"].any():
-            raise UserError(
-                "The texts are pairs (their token_type_ids are not all 0), and calibrant trains on single "
-                "texts; join each pair to one text."
-            )
-        batch = Batch(inputs["input_ids"], inputs["attention_mask"], inputs["labels"])
+        types = inputs.get("token_type_ids")
+        batch = Batch(inputs["input_ids"], inputs["attention_mask"], inputs["labels"], types)
         with self.accelerator.autocast():
             loss = self._loss(model, batch)
         for name, term in loss.terms.items():

@@ -106,5 +106,5 @@ def noise(x: Tensor, mask: Tensor, delta: float) -> Tensor:
 
 def embedded(model: SplitModel, batch: Batch) -> Tensor:
     """x of a batch, with a gradient even where the embeddings are frozen."""
-    x = model.embed(batch.input_ids)
+    x = model.embed(batch.input_ids, batch.token_type_ids)
     return x if x.requires_grad else x.requires_grad_()

@@ -28,7 +28,7 @@ class PGD(Solver):
         mask = batch.attention_mask
         on = off = None
         with model.dropout_off():
-            x = model.embed(batch.input_ids).detach().requires_grad_()
+            x = model.embed(batch.input_ids, batch.token_type_ids).detach().requires_grad_()
             if self.delta_on is not None:
                 hidden, logits = model.encode_and_classify(x, mask)
                 on = self._on(model, mask, x, hidden, partners, self.delta_on)
@@ -39,5 +39,5 @@ class PGD(Solver):
                 if not self.random_start_off:
                     (gradient,) = torch.autograd.grad(cross_entropy(logits, batch.labels, reduction="sum"), x)
                 off = self._off(model, batch, x, gradient, self.delta_off)
-        ce = cross_entropy(model(model.embed(batch.input_ids), mask), batch.labels)
+        ce = cross_entropy(model(model.embed(batch.input_ids, batch.token_type_ids), mask), batch.labels)
         return Solution(ce, on, off)
