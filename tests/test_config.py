@@ -35,6 +35,7 @@ CHANGES = {
     "weight_decay": FILES | {"weight_decay": 0.01},
     "bf16": FILES | {"bf16": True},
     "gradient_checkpointing": FILES | {"gradient_checkpointing": True},
+    "class_weights": FILES | {"class_weights": {"spam": 5.0}},
     "seed": FILES | {"seed": 1},
 }
 
@@ -209,3 +210,14 @@ def test_a_date_is_a_word(tmp_path):
 def test_a_misspelt_setting_gets_the_nearest_name_in_python_too():
     with pytest.raises(ValueError, match="Unknown setting 'epoch'; did you mean 'epochs'"):
         RunConfig(train="a.csv", epoch=3)
+
+
+def test_class_weights_are_balanced_or_numbers_by_label():
+    assert RunConfig(**FILES, class_weights="balanced").class_weights == "balanced"
+    assert RunConfig(**FILES, class_weights={3: 2}).class_weights == {"3": 2.0}
+    told = "--class-weights: Expected balanced, or a weight for each label, as in spam=5, got 'even'."
+    assert refusal(**FILES, class_weights="even") == told
+    for weight in (0, -1, float("inf"), True, "2"):
+        assert "The weight of 'spam' must be a number above 0" in refusal(
+            **FILES, class_weights={"spam": weight}
+        )

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -92,6 +93,7 @@ class RunConfig(BaseModel):
     weight_decay: float = Field(0.0, ge=0)
     bf16: bool = False
     gradient_checkpointing: bool = False
+    class_weights: Literal["balanced"] | dict[str, float] | None = None  # None: all texts count alike
     seed: int = Field(0, ge=0, lt=2**32)
 
     @model_validator(mode="before")
@@ -105,6 +107,19 @@ class RunConfig(BaseModel):
     @classmethod
     def _a_name_alone(cls, value: Any) -> Any:
         return {"name": value} if isinstance(value, str) else value
+
+    @field_validator("class_weights", mode="before")
+    @classmethod
+    def _numbers_above_0(cls, value: Any) -> Any:
+        if value in (None, "balanced"):
+            return value
+        if not isinstance(value, dict):
+            raise ValueError("expected balanced, or a weight for each label, as in spam=5")
+        for label, weight in value.items():
+            number = isinstance(weight, int | float) and not isinstance(weight, bool)
+            if not (number and 0 < weight < math.inf):
+                raise ValueError(f"the weight of {label!r} must be a number above 0")
+        return {str(label): float(weight) for label, weight in value.items()}
 
     @model_validator(mode="after")
     def _one_source_of_data(self) -> Self:
@@ -157,7 +172,7 @@ class RunConfig(BaseModel):
         """A hash of the settings and of whatever else determines the run."""
         settings = self.model_dump()
         # Runs from before these existed are found again.
-        for later in ("inference", "calibrator", "start", "pooling", "keep", "patience"):
+        for later in ("inference", "calibrator", "start", "pooling", "keep", "patience", "class_weights"):
             if settings[later] in (None, {}):
                 del settings[later]
         if settings["learning_rate"] is None and self.method in METHODS:  # what had once stood here for all

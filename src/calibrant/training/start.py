@@ -18,13 +18,15 @@ def start_head(
     labels: NDArray[np.integer],
     padding: int,
     progress: Progress | None = None,
+    class_weights: NDArray[np.float64] | None = None,
 ) -> Probe:
     """Give the model, in evaluation mode, the probe of these tokenised texts as its last layer."""
     layer = head_layer(model, rows, padding)
     found = processes.in_shares(
         rows, lambda own: {"features": head_inputs(model, layer, own, padding, progress)}
     )
-    probe = processes.on_main(lambda: fit_probe(found["features"], labels, model.config.num_labels))
+    classes = model.config.num_labels
+    probe = processes.on_main(lambda: fit_probe(found["features"], labels, classes, class_weights))
     with torch.no_grad():
         layer.weight.copy_(torch.from_numpy(probe.weight))
         if layer.bias is not None:
