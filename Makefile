@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test fast check docs bench soak clean
+.PHONY: demo test fast check docs bench soak matrix clean
 
 demo: .venv/.installed
 	$(BIN)/calibrant demo
@@ -46,6 +46,10 @@ clean:
 
 bench: .venv/.installed
 	$(BIN)/python benchmarks/run.py
+
+# The fast tests with the oldest and the newest versions; an hour, and some 15 GB under ~/.cache/calibrant-matrix.
+matrix: .venv/.installed
+	$(BIN)/python benchmarks/matrix.py
 
 # Kills, races and full disks, for less than half an hour. Disks are mounted in a name space of its own.
 soak: .venv/.installed .venv/.dev

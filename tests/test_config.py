@@ -36,6 +36,7 @@ CHANGES = {
     "weight_decay": FILES | {"weight_decay": 0.01},
     "bf16": FILES | {"bf16": True},
     "gradient_checkpointing": FILES | {"gradient_checkpointing": True},
+    "class_weights": FILES | {"class_weights": {"spam": 5.0}},
     "seed": FILES | {"seed": 1},
 }
 
@@ -213,3 +214,14 @@ def test_a_user_of_python_reads_the_sentence_alone():
     shown = "".join(traceback.format_exception(refused.value)).splitlines()
     assert shown[-1].startswith("calibrant.errors.UserError: Unknown setting 'epoch'; did you mean 'epochs'?")
     assert "pydantic" not in "".join(shown)  # neither its text nor its traceback
+
+
+def test_class_weights_are_balanced_or_numbers_by_label():
+    assert RunConfig(**FILES, class_weights="balanced").class_weights == "balanced"
+    assert RunConfig(**FILES, class_weights={3: 2}).class_weights == {"3": 2.0}
+    told = "--class-weights: Expected balanced, or a weight for each label, as in spam=5, got 'even'."
+    assert refusal(**FILES, class_weights="even") == told
+    for weight in (0, -1, float("inf"), True, "2"):
+        assert "The weight of 'spam' must be a number above 0" in refusal(
+            **FILES, class_weights={"spam": weight}
+        )

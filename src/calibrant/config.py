@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -95,6 +96,7 @@ class RunConfig(BaseModel):
     weight_decay: float = Field(0.0, ge=0)
     bf16: bool = False
     gradient_checkpointing: bool = False
+    class_weights: Literal["balanced"] | dict[str, float] | None = None  # None: all texts count alike
     seed: int = Field(0, ge=0, lt=2**32)
 
     def __init__(self, /, **settings: Any) -> None:
@@ -117,6 +119,19 @@ class RunConfig(BaseModel):
     @classmethod
     def _a_name_alone(cls, value: Any) -> Any:
         return {"name": value} if isinstance(value, str) else value
+
+    @field_validator("class_weights", mode="before")
+    @classmethod
+    def _numbers_above_0(cls, value: Any) -> Any:
+        if value in (None, "balanced"):
+            return value
+        if not isinstance(value, dict):
+            raise ValueError("expected balanced, or a weight for each label, as in spam=5")
+        for label, weight in value.items():
+            number = isinstance(weight, int | float) and not isinstance(weight, bool)
+            if not (number and 0 < weight < math.inf):
+                raise ValueError(f"the weight of {label!r} must be a number above 0")
+        return {str(label): float(weight) for label, weight in value.items()}
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
@@ -161,7 +176,7 @@ class RunConfig(BaseModel):
         settings = self.model_dump()
         # Runs from before these existed are found again.
         later_ones = ("inference", "calibrator", "start", "pooling", "keep", "patience")
-        for later in (*later_ones, "lora", "lora_targets", "pair_column"):
+        for later in (*later_ones, "lora", "lora_targets", "pair_column", "class_weights"):
             if settings[later] in (None, {}):
                 del settings[later]
         if settings["learning_rate"] is None and self.method in METHODS:  # what had once stood here for all

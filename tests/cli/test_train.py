@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from calibrant import load
 from calibrant.training import CalibratedTrainer
 from support.sentences import cases, one_sentence
 from support.tiny import corpus
@@ -241,6 +242,14 @@ $ train --dataset 20ng --pair-column reply
 A second text (--pair-column) goes with a training file (--train).
 $ GOOD --source hub
 A source (--source) goes with a dataset (--dataset).
+$ GOOD --class-weights billing
+--class-weights billing: expected balanced alone, or label=weight, as in spam=5.
+$ GOOD --class-weights balanced --class-weights billing=2
+--class-weights balanced: expected balanced alone, or label=weight, as in spam=5.
+$ GOOD --class-weights billing=-1
+--class-weights: The weight of 'billing' must be a number above 0, got {'billing': -1.0}.
+$ GOOD --class-weights biling=2
+Unknown label in --class-weights 'biling'; did you mean 'billing'? Known: account, billing, shipping.
 $ GOOD --bf16
 --bf16 needs a GPU that has it, and there is none here; leave it out.
 
@@ -400,6 +409,24 @@ def test_every_axis_can_be_named_alone(command, plain_tickets, here):
     chosen = {"start": "random", "pooling": "mean", "keep": "accuracy", "patience": 0, "calibrator": None}
     assert record_of(here)["method"] | chosen == record_of(here)["method"]
     assert record_of(here)["method"]["name"] == "cross-entropy + pooling mean"
+
+
+@pytest.mark.parametrize("way", [("--quick",), ("--method", "bert", "--epochs", 1)], ids=["probe", "loss"])
+def test_rare_classes_can_count_more(command, plain_tickets, csv_file, here, way):
+    rows = [(text, y) for i, (text, y) in enumerate(corpus(400)) if y != "account" or i % 12 == 0]
+    csv_file("tickets.csv", rows, ("body", "queue"))
+    rare = [text for text, y in corpus(60, seed=1) if y == "account"]
+    found = {}
+    for name, options in {"plain": (), "heavy": ("--class-weights", "account=100")}.items():
+        code, _, err = command(*plain_tickets, *way, *options, "--calibrator", "none", "--out", name)
+        assert code == 0, err
+        found[name] = load(here / name).predict_proba(rare)[:, 0].mean()
+    assert found["heavy"] > found["plain"] + 0.1
+    assert record_of(here, "heavy")["config"]["class_weights"] == {"account": 100.0}
+    assert record_of(here, "heavy")["data"] == record_of(here, "plain")["data"]
+    test = ("--test", "test.csv", "--text-column", "body", "--label-column", "queue")
+    assert command("evaluate", "heavy", *test, "--report", "page.html")[0] == 0
+    assert "account 100.0" in (here / "page.html").read_text()
 
 
 def test_what_a_file_says_of_another_method_is_not_meant(command, plain_tickets, here):

@@ -48,6 +48,19 @@ def test_it_is_scikit_learns_logistic_regression(classes):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
+def test_class_weights_are_scikit_learns(classes):
+    f, y = drawn(90, classes)
+    kept = (y == 0) | (np.arange(90) < 30)  # the others are rare
+    f, y = f[kept], y[kept]
+    found = fit_probe(f, y, classes, len(y) / (classes * np.bincount(y)))
+    standard = (f - f.mean(axis=0)) / f.std()
+    reference = LogisticRegression(C=found.strength, class_weight="balanced", max_iter=500, tol=1e-3)
+    expected = reference.fit(standard, y).predict_proba(standard)
+    np.testing.assert_allclose(softmax(logits_of(found, f), axis=1), expected, atol=1e-9)
+    assert np.abs(by_scikit_learn(f, y, found.strength) - expected).max() > 0.01
+
+
+@pytest.mark.parametrize("classes", [2, 3])
 def test_it_is_where_the_penalised_likelihood_is_highest(classes, monkeypatch):
     """By the formula: no step away from it, in any direction, has a lower loss.
 

@@ -44,11 +44,11 @@ def encoded(n: int, seed: int = 0) -> EncodedTexts:
     return EncodedTexts(ids, [list(WORDS).index(label) for _, label in rows])
 
 
-def update(tmp_path, objective, batch_size, accumulation, n=32, trainer_class=CalibratedTrainer):
+def update(tmp_path, objective, batch_size, accumulation, n=32, trainer_class=CalibratedTrainer, **more):
     """The weights' change in one optimizer step over the same texts in the same order."""
     model = tiny_bert(dropout=0.0)
     before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
-    kwargs = {} if trainer_class is Trainer else {"objective": objective}
+    kwargs = {} if trainer_class is Trainer else {"objective": objective, **more}
     trainer = trainer_class(
         model=model,
         args=arguments(
@@ -94,6 +94,16 @@ def test_a_short_last_micro_batch_counts_by_its_texts(tmp_path):
     parts = update(tmp_path, CrossEntropy(), 8, 3, n=20)
     for name, change in whole.items():
         torch.testing.assert_close(parts[name], change, rtol=1e-4, atol=1e-7, msg=name)
+
+
+def test_class_weights_do_not_depend_on_how_a_step_is_divided(tmp_path):
+    weights = [0.5, 1.0, 3.0]
+    whole = update(tmp_path, CrossEntropy(), 32, 1, class_weights=weights)
+    parts = update(tmp_path, CrossEntropy(), 8, 4, class_weights=weights)
+    plain = update(tmp_path, CrossEntropy(), 32, 1)
+    for name, change in whole.items():
+        torch.testing.assert_close(parts[name], change, rtol=1e-4, atol=1e-7, msg=name)
+    assert not torch.allclose(plain["classifier.bias"], whole["classifier.bias"], rtol=0.1)
 
 
 def test_cross_entropy_trains_as_the_stock_trainer_does(tmp_path):
@@ -362,7 +372,10 @@ def test_compilation_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("kwargs", "sentence"),
     [
-        ({"model": None, "model_init": tiny_bert}, "takes a model, not model_init"),
+        (
+            {"model": None, "model_init": lambda: tiny_bert().half()},
+            "load the model with dtype=torch.float32",
+        ),
         ({"compute_loss_func": lambda *_: 0}, "compute_loss_func would do nothing"),
         ({"model": tiny_bert().half()}, "load the model with dtype=torch.float32"),
     ],
@@ -498,7 +511,9 @@ def weights(folder):
     return load_file(folder / "model.safetensors")
 
 
-def test_with_patience_it_stops_by_itself_and_keeps_the_best_epoch(csv_file, model_dir, tmp_path, monkeypatch):
+def test_with_patience_it_stops_by_itself_and_keeps_the_best_epoch(
+    csv_file, model_dir, tmp_path, monkeypatch
+):
     make_worse(monkeypatch, -3.0, -1.0, -2.0, -1.5, -0.1)
     run = train(recipe(csv_file, model_dir, epochs=9, patience=2), out=tmp_path / "run")
     assert [entry["eval_refinement"] for entry in measured(run)] == [-3.0, -1.0, -2.0, -1.5]

@@ -93,11 +93,22 @@ def train(
         float | None, typer.Option(help="Peak learning rate, decaying linearly [the method's].")
     ] = None,
     weight_decay: Annotated[float | None, typer.Option(help="AdamW's weight decay [0].")] = None,
+    class_weights: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="balanced (the classes count alike as a whole), or label=weight; repeat for more [all texts "
+            "count alike]."
+        ),
+    ] = None,
     bf16: Annotated[bool | None, typer.Option(help="Mixed precision, on GPUs that have it [no].")] = None,
     gradient_checkpointing: Annotated[
         bool | None, typer.Option(help="Trade time for memory, in passes with dropout [no].")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed [0].")] = None,
+    report_to: Annotated[
+        list[str] | None,
+        typer.Option(help="Show training in tensorboard, mlflow or wandb; repeat for more [none]."),
+    ] = None,
     config: Annotated[
         Path | None, typer.Option(help="Settings from a YAML or JSON file; options given here win.")
     ] = None,
@@ -137,6 +148,7 @@ def train(
         "gradient_accumulation_steps": gradient_accumulation_steps,
         "learning_rate": learning_rate,
         "weight_decay": weight_decay,
+        "class_weights": _class_weights(class_weights or []),
         "bf16": bf16,
         "gradient_checkpointing": gradient_checkpointing,
         "seed": seed,
@@ -157,7 +169,7 @@ def train(
     with working() as progress:
         from calibrant.tasks import train as task
 
-        made = task.train(checked, out=out, progress=progress)
+        made = task.train(checked, out=out, progress=progress, report_to=report_to or ())
     from calibrant._system import processes
 
     main = processes.is_main()
@@ -199,6 +211,23 @@ def _chosen(settings: dict[str, Any], name: str | None) -> dict[str, Any]:
 
 def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
+
+
+def _class_weights(given: list[str]) -> str | dict[str, float] | None:
+    if given in ([], ["balanced"]):
+        return "".join(given) or None
+    weights = {}
+    for assignment in given:
+        label, _, weight = assignment.rpartition("=")
+        try:
+            weights[label] = float(weight)
+        except ValueError:
+            label = ""
+        if not label:
+            raise UserError(
+                f"--class-weights {assignment}: expected balanced alone, or label=weight, as in spam=5."
+            )
+    return weights
 
 
 def _hyper_parameters(assignments: list[str]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class SinglePass(Inference):
         (model,) = models
         if "head" in needs:
             with watched(model) as ran:
-                found = self.outputs(models, input_ids, attention_mask, needs - {"head"})
+                found = self.outputs(models, input_ids, attention_mask, needs - {"head"}, token_type_ids)
             return found | {"head": ran[-1][1]}
         if not needs:
             with first_token_only():

@@ -1,10 +1,10 @@
 """A linear probe: multinomial logistic regression on the frozen encoder's pooled features.
 
-    minimise  −Σ_i log softmax(W·f̂_i + b)[y_i] + 1/(2C) · ‖W‖²,   f̂ = (f − mean f) / sd f
+    minimise  −Σ_i w_y·log softmax(W·f̂_i + b)[y_i] + 1/(2C) · ‖W‖²,   f̂ = (f − mean f) / sd f
 
 It is the head that fine-tuning starts from, since a random head distorts the features that it is trained on
 (LP-FT, Kumar et al. 2022), and by itself the method ``linear-probe``. C is chosen by cross-validation within
-the training texts.
+the training texts. w_y is the weight of a class, mostly 1.
 """
 
 import warnings
@@ -43,27 +43,34 @@ def head_layer(model: Any, rows: Sequence[Sequence[int]], padding: int) -> nn.Li
     return last_linear(model, **{name: values.to(model.device) for name, values in inputs.items()})
 
 
-def fit_probe(features: NDArray[np.floating], labels: Integers, classes: int) -> Probe:
-    """The probe of features (n, h) with true classes (n,)."""
+def fit_probe(
+    features: NDArray[np.floating],
+    labels: Integers,
+    classes: int,
+    class_weights: Floats | None = None,
+) -> Probe:
+    """The probe of features (n, h) with true classes (n,); classes may count differently, (K,)."""
+    weights = np.ones(classes) if class_weights is None else class_weights
     f = np.asarray(features, dtype=np.float64)
     mean, scale = f.mean(axis=0), float(f.std()) or 1.0
     f = (f - mean) / scale
-    strength = _cross_validated(f, labels, classes)
-    weight, bias = _solve(f, labels, classes, strength)
+    strength = _cross_validated(f, labels, weights)
+    weight, bias = _solve(f, labels, weights, strength)
     return Probe(weight / scale, bias - weight @ mean / scale, strength)
 
 
-def _solve(f: Floats, y: Integers, classes: int, strength: float) -> tuple[Floats, Floats]:
+def _solve(f: Floats, y: Integers, class_weights: Floats, strength: float) -> tuple[Floats, Floats]:
     from sklearn.linear_model import LogisticRegression
 
-    present = np.unique(y)
+    present, classes = np.unique(y), len(class_weights)
     weight, bias = np.zeros((classes, f.shape[1])), np.full(classes, ABSENT)
     if len(present) == 1:
         bias[present] = 0.0
         return weight, bias
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of many classes with few texts, which are meant; of a last digit
-        fitted = LogisticRegression(C=strength, max_iter=500, tol=1e-3).fit(f, y)
+        by_class = {int(k): class_weights[k] for k in present}
+        fitted = LogisticRegression(C=strength, class_weight=by_class, max_iter=500, tol=1e-3).fit(f, y)
     w, b = fitted.coef_, fitted.intercept_
     if len(present) == 2:  # scikit-learn keeps the difference of the two
         w, b = np.concatenate([-w, w]) / 2, np.concatenate([-b, b]) / 2
@@ -71,7 +78,7 @@ def _solve(f: Floats, y: Integers, classes: int, strength: float) -> tuple[Float
     return weight, bias
 
 
-def _cross_validated(f: Floats, y: Integers, classes: int) -> float:
+def _cross_validated(f: Floats, y: Integers, class_weights: Floats) -> float:
     """The strength with the lowest NLL on texts left out, each after its own best temperature.
 
     What a temperature mends is not held against a strength: one is fitted to the whole model in the end.
@@ -83,9 +90,9 @@ def _cross_validated(f: Floats, y: Integers, classes: int) -> float:
     folds = list(KFold(FOLDS, shuffle=True, random_state=0).split(f))
 
     def left_out_loss(strength: float) -> float:
-        z = np.empty((len(y), classes))
+        z = np.empty((len(y), len(class_weights)))
         for kept, left_out in folds:
-            w, b = _solve(f[kept], y[kept], classes, strength)
+            w, b = _solve(f[kept], y[kept], class_weights, strength)
             z[left_out] = f[left_out] @ w.T + b
         return refined_nll(z, y)
 

@@ -124,7 +124,7 @@ class SplitModel:
         own at padding go wrong, silently.
         """
         name = type(self.model).__name__
-        ids, mask = self._padded_batch()
+        ids, mask = self.padded_batch()
         with torch.no_grad(), self.dropout_off():
             try:
                 expected = self._given(input_ids=ids, attention_mask=mask).logits
@@ -142,7 +142,8 @@ class SplitModel:
                 f"on a padded batch. Use an encoder classifier such as {WORKS}."
             )
 
-    def _padded_batch(self) -> tuple[Tensor, Tensor]:
+    def padded_batch(self) -> tuple[Tensor, Tensor]:
+        """Two texts of random words, the second one shorter: ids and mask, (2, 8) each."""
         config = self.model.config
         padding = config.pad_token_id if config.pad_token_id is not None else 0
         # Ordinary words, as far as one can tell from ids: special tokens are mostly the first ones.

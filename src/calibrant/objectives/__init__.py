@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from calibrant.objectives.base import Loss, Objective
+from calibrant.objectives.class_weights import ClassWeights
 from calibrant.objectives.cross_entropy import CrossEntropy
 from calibrant.objectives.entropy_regularized import EntropyRegularized
 from calibrant.objectives.label_smoothing import LabelSmoothing
@@ -16,6 +17,7 @@ from calibrant.registry import discover
 __all__ = [
     "MMCE",
     "VAT",
+    "ClassWeights",
     "CrossEntropy",
     "EntropyRegularized",
     "LabelSmoothing",

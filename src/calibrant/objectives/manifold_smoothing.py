@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from calibrant.errors import UserError
 from calibrant.models.split import SplitModel
 from calibrant.objectives.base import Loss, Objective
-from calibrant.objectives.functional import kl_divergence, negative_entropy
+from calibrant.objectives.functional import negative_entropy
 from calibrant.objectives.manifold import interpolate_labels
 from calibrant.objectives.solvers import Solver, solvers
 from calibrant.registry import pick
@@ -108,9 +108,10 @@ class ManifoldSmoothing(Objective):
         terms = {"ce": total.detach()}
         if "on" in logits:
             y = interpolate_labels(
-                chosen.labels, chosen.labels[partners], logits["on"].shape[-1], self.delta_y
+                chosen.labels, chosen.labels[partners], logits["on"].shape[-1], float(self.delta_y)
             )
-            r_on = kl_divergence(y, logits["on"]).mean()
+            # KL(y′ ‖ p) = ℓ(p, y′) − H(y′), by way of the cross-entropy, which class weights reach.
+            r_on = cross_entropy(logits["on"], y) + torch.xlogy(y, y).sum(dim=-1).mean()
             total = total + self.lambda_on * r_on
             terms["r_on"] = r_on.detach()
         if "off" in logits:

@@ -7,8 +7,9 @@ from html import escape
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from calibrant.errors import visible
 from calibrant.metrics import reliability
@@ -67,6 +68,16 @@ def reliability_diagram(
     legend_below(axes)
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
+
+
+def reliability_picture(probabilities: Floats, labels: NDArray[np.integer]) -> NDArray[np.uint8]:
+    """The same of class probabilities (n, K) and true classes (n,), as pixels, (height, width, 3)."""
+    figure = Figure(figsize=(4.0, 3.6), dpi=120, layout="constrained")
+    predicted = probabilities.argmax(axis=1)
+    reliability_diagram(figure.add_subplot(), probabilities.max(axis=1), predicted == labels)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()  # type: ignore[no-untyped-call]
+    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()  # type: ignore[no-untyped-call]
 
 
 def confidence_histogram(

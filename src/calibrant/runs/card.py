@@ -188,6 +188,8 @@ def settings_in_words(method: str, record: Record) -> dict[str, str]:
             "batch size": str(batch),
             "learning rate": "the method's" if config.learning_rate is None else f"{config.learning_rate:g}",
         }
+    if (weights := config.class_weights) is not None:
+        told["class weights"] = weights if isinstance(weights, str) else _pairs(weights)
     if training is not None:
         told["epoch kept"] = f"{training.best_epoch:g}, by {asked.keep} on dev"
         told["training time"] = f"{training.seconds:,.0f} s"
@@ -201,8 +203,12 @@ def settings_in_words(method: str, record: Record) -> dict[str, str]:
 
 
 def _named_in_words(settings: dict[str, Any]) -> str:
-    values = ", ".join(f"{name} {value}" for name, value in settings.items() if name != "name")
+    values = _pairs({name: value for name, value in settings.items() if name != "name"})
     return f"{settings['name']} ({values})" if values else str(settings["name"])
+
+
+def _pairs(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def _texts_in_words(about: Provenance) -> str:

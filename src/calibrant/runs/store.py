@@ -12,6 +12,7 @@
       follow.json      what `monitor --follow` has seen: counts
       README.md        model card
       checkpoints/     while training; a killed run resumes from the last
+      tensorboard/     the log of training, with `--report-to tensorboard`
 
 Everything in a finished run is data: safetensors, JSON and Markdown, no pickle.
 """

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant._system import processes
 from calibrant._system.device import device, has_bf16
@@ -22,6 +23,7 @@ from calibrant.calibrators import Calibrator, calibrated
 from calibrant.classifier import Classifier, of_run, outputs_of
 from calibrant.config import RunConfig
 from calibrant.data.doubts import doubt
+from calibrant.data.weights import class_weights
 from calibrant.errors import Diverged, UserError
 from calibrant.inference.single import SinglePass
 from calibrant.methods import AXES, NO_CALIBRATOR, named
@@ -46,16 +48,24 @@ SAFE = "The checkpoints before it are safe, and the same command goes on from th
 KEPT_FIGURES = ("accuracy", "confidence", "nll")
 
 
-def train(config: RunConfig, *, out: Path | str, progress: Progress = in_notebook) -> Run:
+def train(
+    config: RunConfig, *, out: Path | str, progress: Progress = in_notebook, report_to: Sequence[str] = ()
+) -> Run:
     """Train as the settings say and leave a run in ``out``.
 
     A finished run of the same settings and data is returned as it is; an interrupted one resumes
     from its last checkpoint. Started by torchrun or accelerate launch, the processes share each step.
+    ``report_to`` names trackers that are told of each epoch: tensorboard, mlflow, wandb.
     """
+    if report_to:
+        from calibrant.training.tracking import check_trackers
+
+        check_trackers(report_to)
     with processes.together():
         recipe, splits = processes.one_first(lambda: (read_recipe(config), _texts(config)))
         progress = progress if processes.is_main() else silent
-        run = _fit(config, recipe, splits, Path(out), progress, f"train {recipe.method.name}")
+        label = f"train {recipe.method.name}"
+        run = _fit(config, recipe, splits, Path(out), progress, label, report_to)
     largest = Counter(splits.dev.labels or ()).most_common(1)[0][1] / len(splits.dev)
     if run.training.dev_accuracy <= largest:
         logger.warning(
@@ -83,14 +93,28 @@ def _whole_file(config: RunConfig, splits: Splits) -> Texts:
     )
 
 
-def _fit(config: RunConfig, recipe: Recipe, splits: Splits, out: Path, progress: Progress, label: str) -> Run:
+def _fit(
+    config: RunConfig,
+    recipe: Recipe,
+    splits: Splits,
+    out: Path,
+    progress: Progress,
+    label: str,
+    report_to: Sequence[str],
+) -> Run:
     with ExitStack() as held:
         processes.on_main(lambda: held.enter_context(for_training(out)))
-        return _fit_alone(config, recipe, splits, out, progress, label)
+        return _fit_alone(config, recipe, splits, out, progress, label, report_to)
 
 
 def _fit_alone(
-    config: RunConfig, recipe: Recipe, splits: Splits, out: Path, progress: Progress, label: str
+    config: RunConfig,
+    recipe: Recipe,
+    splits: Splits,
+    out: Path,
+    progress: Progress,
+    label: str,
+    report_to: Sequence[str],
 ) -> Run:
     method = MethodRecord(**{axis: getattr(recipe.method, axis) for axis in ("name", *AXES)})
     settings = _settings(recipe.objective), _settings(recipe.inference)
@@ -106,11 +130,11 @@ def _fit_alone(
     if run.trained:  # and killed afterwards
         processes.on_main(run.check_files)
     else:
-        run, said = _train(run, config, recipe, splits, progress, labels[0])
+        run, said = _train(run, config, recipe, splits, progress, labels[0], report_to)
     single = named(replace(recipe.method, inference="single", calibrator=None))
     alone = Recipe(single, recipe.objective, SinglePass(), None)
     trained = [
-        _fit(other, alone, splits, run.member(number), progress, labels[number - 1])
+        _fit(other, alone, splits, run.member(number), progress, labels[number - 1], report_to)
         for number, other in enumerate(others, start=2)
     ]
     if trained:
@@ -209,6 +233,7 @@ def _train(
     splits: Splits,
     progress: Progress,
     label: str,
+    report_to: Sequence[str],
 ) -> tuple[Run, Said]:
     from transformers import PrinterCallback, TrainingArguments
 
@@ -227,7 +252,7 @@ def _train(
     )
 
     method = recipe.method
-    model, tokenizer = processes.one_first(lambda: _loaded(config, recipe, splits))
+    model, tokenizer, weights = processes.one_first(lambda: _loaded(config, recipe, splits))
     class_of = {name: i for i, name in enumerate(splits.label_names)}
 
     def encoded(part: Texts) -> EncodedTexts:
@@ -245,12 +270,16 @@ def _train(
         layer = head_layer(model, train_set.rows, tokenizer.pad_token_id)
         ask = partial(outputs_of, SinglePass(), [model], padding=tokenizer.pad_token_id, progress=progress)
         on_train = _in_shares(train_set.rows, partial(ask, needs=needs | {"head"}, label="features"))
-        said = Said(start_head(layer, on_train, np.asarray(train_set.labels)))
+        said = Said(start_head(layer, on_train, np.asarray(train_set.labels), weights))
         if method.frozen:
             on_dev = _in_shares(dev_set.rows, partial(ask, needs=needs, label=f"dev {method.name}"))
             said = replace(said, on_dev=on_dev)
         fast.remove(model)
     if method.frozen:
+        if report_to:
+            logger.warning(
+                "%s has no steps to report to %s; `evaluate` measures it.", method.name, ", ".join(report_to)
+            )
 
         def keep_probe() -> Run:
             return run.keep(model, tokenizer, _measured(said.on_dev, dev_set.labels, lines, watch))
@@ -294,9 +323,15 @@ def _train(
         data_collator=Collate(tokenizer.pad_token_id),
         processing_class=tokenizer,
         objective=recipe.objective,
+        class_weights=weights,
         callbacks=[watch, lines, stop, Sealing(checkpoints.seal)],
     )
     trainer.remove_callback(PrinterCallback)
+    if report_to:
+        from calibrant.pages.plots import reliability_picture
+        from calibrant.training.tracking import track
+
+        track(trainer, report_to, run.path, reliability_picture)
     if last is not None:
         logger.info("Resuming %s from %s", run.path, last.name)
     with remembering(NO_MEMORY), writing(run.checkpoints, SAFE):
@@ -325,8 +360,8 @@ def _train(
     return kept, said if kept.training.best_epoch == 0 else Said()
 
 
-def _loaded(config: RunConfig, recipe: Recipe, splits: Splits) -> tuple[Any, Any]:
-    """The model to begin with and its tokenizer, once nothing is against training them."""
+def _loaded(config: RunConfig, recipe: Recipe, splits: Splits) -> tuple[Any, Any, NDArray[np.float64] | None]:
+    """The model to begin with, its tokenizer and class weights, once nothing is against training."""
     from transformers import set_seed
 
     from calibrant.models.lora import check_peft_installed, with_lora
@@ -341,6 +376,9 @@ def _loaded(config: RunConfig, recipe: Recipe, splits: Splits) -> tuple[Any, Any
         )
     if config.bf16 and not has_bf16():
         raise UserError("--bf16 needs a GPU that has it, and there is none here; leave it out.")
+    weights = None
+    if config.class_weights is not None:
+        weights = class_weights(config.class_weights, splits.train.labels or (), splits.label_names)
     method = recipe.method
     if method.frozen and config.model == TEXTCNN:
         raise UserError(
@@ -357,7 +395,7 @@ def _loaded(config: RunConfig, recipe: Recipe, splits: Splits) -> tuple[Any, Any
         targets = config.lora_targets
         named = None if targets is None else [name.strip() for name in targets.split(",")]
         model = with_lora(model, config.lora, named, config.model)
-    return model, tokenizer
+    return model, tokenizer, weights
 
 
 def _measured(

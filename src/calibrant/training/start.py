@@ -12,14 +12,20 @@ from calibrant.models.probe import fit_probe
 from calibrant.types import Outputs
 
 
-def start_head(layer: nn.Linear, said: Outputs | None, labels: NDArray[np.integer]) -> Outputs | None:
+def start_head(
+    layer: nn.Linear,
+    said: Outputs | None,
+    labels: NDArray[np.integer],
+    class_weights: NDArray[np.float64] | None = None,
+) -> Outputs | None:
     """Make a model's last layer the probe of what it reads of the training texts.
 
     ``said`` is what the model says of these, its ``head`` included. It comes back with the probe's logits.
     Of several processes the main one has it, and fits.
     """
     head = None if said is None else said.head
-    probe = processes.on_main(lambda: fit_probe(np.asarray(head), labels, layer.out_features))
+    classes = layer.out_features
+    probe = processes.on_main(lambda: fit_probe(np.asarray(head), labels, classes, class_weights))
     with torch.no_grad():
         layer.weight.copy_(torch.from_numpy(probe.weight))
         if layer.bias is not None:

@@ -2,10 +2,12 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.special import softmax
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader
@@ -18,8 +20,9 @@ from calibrant.errors import UserError
 from calibrant.metrics.dev import dev_figures
 from calibrant.models import fast
 from calibrant.models.fast.first_token import first_token_only
+from calibrant.models.lora import unwrapped
 from calibrant.models.split import SplitModel
-from calibrant.objectives import CrossEntropy, Objective
+from calibrant.objectives import ClassWeights, CrossEntropy, Objective
 from calibrant.objectives.base import Loss
 from calibrant.training.callbacks import Learnt, OwnDraws
 from calibrant.training.order import EpochSeededSampler, Share
@@ -52,38 +55,39 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
     refused. The model may be in peft's wrapper (``get_peft_model``). ``compute_metrics`` defaults to
     ``dev_metrics``. The loss of a step is the mean over its texts, however they are spread over
     accumulated micro-batches and over processes (DDP), and the objective's terms are logged beside it.
+    ``class_weights``, (K,), lets the classes count differently; their mean over the training texts should
+    be 1, so that the cross-entropy keeps its scale.
     """
 
     # compute_loss divides by the number of texts in the whole step itself.
     loss_is_scaled_for_ga = True
+    _trains = False  # whether `train` is under way
 
     def __init__(
         self,
-        model: Any,
+        model: Any = None,
         args: TrainingArguments | None = None,
         *trainer_args: Any,
         objective: Objective | None = None,
+        class_weights: Sequence[float] | NDArray[np.floating] | None = None,
         **trainer_kwargs: Any,
     ) -> None:
-        if model is None or trainer_kwargs.get("model_init") is not None:
-            raise UserError("CalibratedTrainer takes a model, not model_init; make one trainer a trial.")
         if trainer_kwargs.get("compute_loss_func") is not None:
             raise UserError("CalibratedTrainer minimises its objective; compute_loss_func would do nothing.")
-        if any(weights.dtype in (torch.float16, torch.bfloat16) for weights in model.parameters()):
-            raise UserError(
-                "calibrant trains weights in float32, since smaller floats round δ away; load the model with "
-                "dtype=torch.float32 (on a GPU, bf16=True still makes it fast)."
-            )
+        if model is not None:
+            _check_model(model)
         _check_sharing(args)
-        self.objective = objective if objective is not None else CrossEntropy()
-        self.split = SplitModel(model)
-        self.split.verify()
+        # Not `objective`: that is the Trainer's own word for the figure that a search compares.
+        self.minimised = objective if objective is not None else CrossEntropy()
         # Once, since machines may round it differently, and would then stop after different epochs.
         trainer_kwargs.setdefault(
             "compute_metrics", lambda prediction: processes.on_main(lambda: dev_metrics(prediction))
         )
         super().__init__(model, args, *trainer_args, **trainer_kwargs)
-        self.add_callback(Learnt(self.objective))
+        self.class_weights = (
+            None if class_weights is None else ClassWeights(class_weights, self.model.config.num_labels)
+        )
+        self.add_callback(Learnt(self.minimised))
         self.add_callback(OwnDraws())
         if self.is_model_parallel:
             raise UserError(
@@ -118,11 +122,36 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """As ``Trainer.train``. The model is quick meanwhile, and given back as it came."""
-        fast.apply(self.split.model)
+        self._trains = True
+        if self.model_init is None:
+            fast.apply(unwrapped(self.model))
         try:
             return super().train(*args, **kwargs)
         finally:
-            fast.remove(self.split.model)
+            self._trains = False
+            fast.remove(unwrapped(self.model))
+
+    def call_model_init(self, trial: Any = None) -> PreTrainedModel:
+        """A new model, checked as one that is given, and quick where it is to be trained."""
+        model: PreTrainedModel = super().call_model_init(trial)
+        _check_model(model)
+        if self._trains:
+            fast.apply(unwrapped(model))
+        return model
+
+    def hyperparameter_search(
+        self, hp_space: Any = None, compute_objective: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """As ``Trainer.hyperparameter_search``, which adds all metrics up where nobody says what to compare.
+
+        Here that is dev NLL after a temperature of its own, lower where better.
+        """
+        if compute_objective is None and kwargs.get("direction", "minimize") != "minimize":
+            raise UserError(
+                f"direction={kwargs['direction']!r} needs compute_objective, which says what is compared; "
+                "without it that is dev NLL, which is minimised."
+            )
+        return super().hyperparameter_search(hp_space, compute_objective or _refined_nll, *args, **kwargs)
 
     def compute_loss(
         self,
@@ -155,18 +184,24 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
         instead of the whole, so it takes the place of the model's ``forward`` for one call.
         """
         if model is self.model:
-            return self.objective.loss(self.split, batch)
+            return self._own_loss(batch)
         own = vars(self.model).get("forward")  # accelerate's, where it has put one there
 
         def loss() -> Loss:
             del self.model.forward
             if own is not None:
                 self.model.forward = own
-            return self.objective.loss(self.split, batch)
+            return self._own_loss(batch)
 
         self.model.forward = loss
         found: Loss = model()
         return found
+
+    def _own_loss(self, batch: Batch) -> Loss:
+        split = SplitModel(self.model)
+        if self.class_weights is None:
+            return self.minimised.loss(split, batch)
+        return self.class_weights.loss(self.minimised, split, batch)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the mean of each loss term since the last log; stop where one is no longer a number."""
@@ -206,6 +241,26 @@ class CalibratedTrainer(Trainer):  # type: ignore[misc]
             seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
             return EpochSeededSampler(sampler, seed)
         return sampler
+
+
+def _check_model(model: PreTrainedModel) -> None:
+    """Refuse one that the objectives cannot train."""
+    if any(weights.dtype in (torch.float16, torch.bfloat16) for weights in model.parameters()):
+        raise UserError(
+            "calibrant trains weights in float32, since smaller floats round δ away; load the model with "
+            "dtype=torch.float32 (on a GPU, bf16=True still makes it fast)."
+        )
+    SplitModel(model).verify()
+
+
+def _refined_nll(metrics: dict[str, float]) -> float:
+    """What a search minimises."""
+    if "eval_refinement" not in metrics:
+        raise UserError(
+            "compute_metrics is your own, so hyperparameter_search needs compute_objective: which figure of "
+            "it to compare."
+        )
+    return -metrics["eval_refinement"]
 
 
 def _check_sharing(args: TrainingArguments | None) -> None:

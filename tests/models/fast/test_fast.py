@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, TrainerCallback, TrainingArguments
+from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
+from transformers.models.bert.modeling_bert import BertEncoder
 
 from calibrant import CalibratedTrainer
 from calibrant.classifier import outputs_of
@@ -88,6 +90,65 @@ def test_a_model_is_given_back_as_it_came(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_quick_model_says_the_same(family):
     assert_says_the_same(family, fast.apply)
+
+
+def unknown_attention(monkeypatch, model):
+    """transformers calls attention with arguments of another name."""
+
+    def attention(module, query, key, value, attention_mask, dropout_p=0.0, scaling=None, **kwargs):
+        raise AssertionError("nobody calls it")
+
+    monkeypatch.setattr("transformers.integrations.sdpa_attention.sdpa_attention_forward", attention)
+    return "its attention takes other arguments"
+
+
+def missing_module(monkeypatch, model):
+    """It has moved what a part is made of."""
+    monkeypatch.setitem(sys.modules, "transformers.masking_utils", None)
+    return "import of transformers.masking_utils halted"
+
+
+def run_layers(monkeypatch, layers, mask):
+    """The layers have another name, or take their mask by another."""
+
+    def forward(self, hidden_states, attention_mask=None, **_):
+        for layer in getattr(self, layers):
+            hidden_states = layer(hidden_states, **{mask: attention_mask})
+        return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=hidden_states)
+
+    monkeypatch.setattr(BertEncoder, "forward", forward)
+
+
+def other_layers(monkeypatch, model):
+    encoder = model.bert.encoder
+    encoder.layers = encoder.layer
+    del encoder.layer
+    run_layers(monkeypatch, "layers", "attention_mask")
+    return "AttributeError: 'BertEncoder' object has no attribute 'layer'"
+
+
+def mask_by_name(monkeypatch, model):
+    """So that the first token is mixed with padding."""
+    run_layers(monkeypatch, "layer", "attention_mask")
+    return "they change its answers"
+
+
+@pytest.mark.parametrize("change", [unknown_attention, missing_module, other_layers, mask_by_name])
+def test_a_transformers_that_nobody_knows_works_without_it(monkeypatch, change):
+    model = tiny_bert().eval()
+    said = model(**BATCH).logits
+    why = change(monkeypatch, model)
+    came = build(model)
+    fast.dropout._register.cache_clear()
+    with pytest.warns(
+        UserWarning, match=r"BertForSequenceClassification of transformers \d.* is not as "
+    ) as told:
+        fast.apply(model)
+    assert why in str(told[0].message)
+    assert build(model) == came
+    if change is not missing_module:
+        torch.testing.assert_close(model(**BATCH).logits, said)
+    fast.dropout._register.cache_clear()
 
 
 def test_an_attention_that_is_not_ours_stays():

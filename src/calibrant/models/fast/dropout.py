@@ -8,13 +8,13 @@ and divided by 1 − q otherwise, so that its expectation is exact.
 """
 
 from collections.abc import Iterator
+from functools import cache
+from inspect import signature
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, PreTrainedModel
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+from transformers import PreTrainedModel
 
 LEVELS = 1 << 16
 IN_CACHE = 1 << 18  # attention weights held at a time: 1 MiB of them
@@ -109,6 +109,8 @@ def cheap_attention(
     **kwargs: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """Attention with cheap dropout of its weights; torch's own where there is none, or another kind of it."""
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
     plain = (
         query.device.type == "cpu"
         and query.shape[1] == key.shape[1]
@@ -130,12 +132,23 @@ def cheap_attention(
     return attended, None
 
 
-AttentionInterface.register(ATTENTION, cheap_attention)
-AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+@cache
+def _register() -> None:
+    """Make it known to transformers, if that calls attention as it did."""
+    from transformers import AttentionInterface
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+    from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+
+    known = list(signature(cheap_attention).parameters)[:-1]
+    if list(signature(sdpa_attention_forward).parameters)[: len(known)] != known:
+        raise TypeError("its attention takes other arguments")
+    AttentionInterface.register(ATTENTION, cheap_attention)
+    AttentionMaskInterface.register(ATTENTION, sdpa_mask)
 
 
 def apply(model: PreTrainedModel) -> None:
     """Switch a model over, in place."""
+    _register()
     for module in model.modules():
         if type(module) is nn.Dropout:
             module.__class__ = CheapDropout
