@@ -183,7 +183,7 @@ def test_refused(settings, model_dir, tmp_path, change, sentence):
 
 def test_targets_need_a_rank():
     with pytest.raises(UserError, match=r"Layers for adapters \(--lora-targets\) go with the adapters' rank"):
-        RunConfig.build(train="a.csv", lora_targets="query")
+        RunConfig(train="a.csv", lora_targets="query")
 
 
 def test_a_missing_extra_is_told_before_the_work(settings, tmp_path, monkeypatch):

@@ -511,9 +511,7 @@ def weights(folder):
     return load_file(folder / "model.safetensors")
 
 
-def test_with_patience_it_stops_by_itself_and_keeps_the_best_epoch(
-    csv_file, model_dir, tmp_path, monkeypatch
-):
+def test_with_patience_it_stops_and_keeps_the_best_epoch(csv_file, model_dir, tmp_path, monkeypatch):
     make_worse(monkeypatch, -3.0, -1.0, -2.0, -1.5, -0.1)
     run = train(recipe(csv_file, model_dir, epochs=9, patience=2), out=tmp_path / "run")
     assert [entry["eval_refinement"] for entry in measured(run)] == [-3.0, -1.0, -2.0, -1.5]
@@ -636,7 +634,7 @@ def test_a_frozen_encoder_reads_each_training_text_once(csv_file, model_dir, tmp
         "calibrant.classifier._batches",
         lambda rows, *rest: read.append(len(rows)) or _batches(rows, *rest),
     )
-    config = recipe(csv_file, model_dir, method=method, calibrator="temperature+familiarity")
+    config = recipe(csv_file, model_dir, method=method, calibrator="temperature+familiarity", epochs=2)
     run = train(config, out=tmp_path / "run")
     assert read == [153, 39]  # train, then dev
     classifier, splits = load(run.path), load_splits(config)
