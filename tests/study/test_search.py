@@ -214,7 +214,8 @@ def looks(monkeypatch):
         if point in diverging:
             raise Diverged(f"{point} diverged.")
         training.folder(study).mkdir(parents=True, exist_ok=True)
-        return SimpleNamespace(config=training.config, point=point)
+        took = SimpleNamespace(seconds=1.0, work_seconds=None)
+        return SimpleNamespace(config=training.config, point=point, training=took)
 
     monkeypatch.setattr(search, "trained", trained)
     monkeypatch.setattr(search, "of_run", Looked)

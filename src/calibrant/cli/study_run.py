@@ -100,20 +100,19 @@ def _plan(result: dict[str, Any]) -> str:
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     datasets: dict[str, float] = {}
     for job in result["jobs"]:
-        key = (job["for"], job["dataset"], job["training"], " ".join(job["cells"]))
-        groups.setdefault(key, []).append(job)
+        rows_of = ", ".join(job["cells"]) or job["training"].split()[0]  # of a search, or a member
+        groups.setdefault((job["for"], job["dataset"], rows_of), []).append(job)
         datasets[job["dataset"]] = datasets.get(job["dataset"], 0.0) + job["seconds"]
     rows = [
         {
             "for": what,
             "dataset": dataset,
-            "training": training,
-            "measured": cells,
+            "rows": rows_of,
             "seeds": ",".join(dict.fromkeys(str(job["seed"]) for job in jobs)),
             "steps": sum(job["steps"] for job in jobs),
             "time": _time(sum(job["seconds"] for job in jobs)),
         }
-        for (what, dataset, training, cells), jobs in groups.items()
+        for (what, dataset, rows_of), jobs in groups.items()
     ]
     sums = "\n".join(f"{dataset}: {_time(seconds)}" for dataset, seconds in datasets.items())
     left = f"{result['cells'] - result['finished']} of {result['cells']} cells are to be measured"

@@ -17,13 +17,16 @@ from calibrant.types import Progress, silent
 def outlook(study: Path | str, asked: Sequence[Request], progress: Progress = silent) -> dict[str, Any]:
     """The jobs with what they hold and an estimate of their time, as a JSON object.
 
-    Where hyper-parameters are still to be chosen, the trainings that depend on them are planned with the
-    default ones, which cost as much. Nothing is trained; steps are timed once and kept in the folder. Of test
-    texts only their number is looked at.
+    Where hyper-parameters are still to be chosen, the trainings that depend on them are planned with the last
+    of their grid, which costs as much. Nothing is trained; steps are timed once and kept in the folder. Of
+    test texts only their number is looked at.
     """
     study, preset = Path(study).absolute(), asked[0].preset
     jobs, cells, finished, planned = list[tuple[str, Job]](), 0, 0, set[Key]()
-    chosen = settings(read_chosen(study))
+    chosen, found = {}, settings(read_chosen(study))
+    last = {row: {name: values[-1] for name, values in grid.items()} for row, grid in preset.grids.items()}
+    for dataset in preset.datasets:
+        chosen[dataset] = {**last, **found.get(dataset, {})}
     for part in asked:
         check_study(study, part)
         search = Search(study, part)

@@ -32,6 +32,7 @@ from calibrant.study.cells import variant
 from calibrant.study.measuring import mine, trained
 from calibrant.study.plan import Chosen, Job, Request, Training, for_search, training
 from calibrant.study.presets import Preset
+from calibrant.tasks.train import training_times
 from calibrant.types import Progress, Texts
 
 Points = dict[str, tuple[Training, ...]]
@@ -220,6 +221,7 @@ def look_at_dev(study: Path, preset: Preset, job: Job, progress: Progress) -> No
             probabilities = classifier.predict_proba(dev.texts, progress, "dev")
             figures = dev_figures(probabilities, classifier.class_ids(dev))
             found = {"n_dev": len(dev)} | {f"dev_{name}": value for name, value in figures.items()}
+            found |= training_times([run])
         write_json(_path(study, training), {"config": training.config.model_dump(), **found})
 
 
