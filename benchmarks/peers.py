@@ -4,9 +4,9 @@
     CALIBRANT_DATA=… python benchmarks/peers.py --peers setfit --python ~/setfit/bin/python
 
 One JSON file for each dataset and peer lies in results/peers; one that is there is not made again. A peer
-gets all labelled texts, train and dev of the study together, and may cut them as it likes. It runs in a process
-of its own, by the Python that is named (some libraries want other versions than calibrant does), with one
-thread. The time is that of training and of answering test and unfamiliar texts, its imports included.
+gets all labelled texts, train and dev of the study together, and may cut them as it likes. It runs in a
+process of its own, by the Python that is named (some libraries want other versions than calibrant does), with
+one thread. The time is that of training and of answering test and unfamiliar texts, its imports included.
 """
 
 import argparse
