@@ -96,7 +96,8 @@ def setfit(asked):
     """SetFit: contrastive training of the encoder, then its logistic regression on all texts.
 
     It is made for few texts: of thousands it would make millions of pairs. So ``max_steps``, an option of its
-    own, ends the contrastive part after 1,000 batches of 16 pairs. All else is as it comes.
+    own, ends the contrastive part when each text was in four pairs: the study has four epochs. All else is as
+    it comes.
     """
     from datasets import Dataset
     from setfit import SetFitModel, Trainer, TrainingArguments
@@ -106,7 +107,9 @@ def setfit(asked):
     with tempfile.TemporaryDirectory() as folder:
         own = Trainer(
             model=model,
-            args=TrainingArguments(folder, max_steps=1000, report_to="none", seed=asked["seed"]),
+            args=TrainingArguments(
+                folder, max_steps=max(1, len(asked["texts"]) // 8), report_to="none", seed=asked["seed"]
+            ),
             train_dataset=Dataset.from_dict({"text": asked["texts"], "label": asked["labels"]}),
         )
         own.train()
@@ -116,11 +119,11 @@ def setfit(asked):
 def autointent(asked):
     """AutoIntent's smallest preset, with this encoder as its embedder; its scorer's scores."""
     from autointent import Dataset, Pipeline
-    from autointent.configs import EmbedderConfig
+    from autointent.configs import SentenceTransformerEmbeddingConfig
 
     rows = [{"utterance": t, "label": y} for t, y in zip(asked["texts"], asked["labels"], strict=True)]
     pipeline = Pipeline.from_preset("classic-light")
-    pipeline.set_config(EmbedderConfig(model_name=asked["encoder"]))
+    pipeline.set_config(SentenceTransformerEmbeddingConfig(model_name=asked["encoder"]))
     pipeline.fit(Dataset.from_dict({"train": rows}))
     return [_scores(pipeline, asked[part]) for part in ("test", "ood")]
 

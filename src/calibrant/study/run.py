@@ -51,7 +51,7 @@ class Outcome:
     """What a command did."""
 
     cells: int  # asked for; all are finished now
-    measured: int  # of those, by this command
+    measured: int  # of those, not there when it began
     jobs: int  # trainings, those of the search included, and ensembles
     seconds: float
     elsewhere: int = 0  # jobs that another process of the same study was at
