@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test fast check docs bench soak matrix clean
+.PHONY: demo test fast check docs results bench soak matrix clean
 
 demo: .venv/.installed
 	$(BIN)/calibrant demo
@@ -29,6 +29,10 @@ check: .venv/.dev docs
 # A link to a page, a heading or a file that is not there ends it.
 docs: .venv/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The tables of docs/results.md, from what lies in results/evidence and results/peers.
+results: .venv/.installed
+	$(BIN)/python docs/make_results.py
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -101,11 +101,12 @@ def test_the_plan_and_then_the_study(command, tmp_path, monkeypatch):
     assert all(job["steps"] == 15 for job in planned["jobs"])
     assert planned["seconds"] == pytest.approx(sum(job["seconds"] for job in planned["jobs"]), abs=0.1)
     assert sorted(path.name for path in study.iterdir()) == [estimate.CACHE]
-    # seconds = 15 steps · cost · step + (3 epochs + passes) · 40 dev texts · text + passes · 2 · 40 · text
+    # seconds = 15 steps · cost · step + 3 epochs · 40 dev texts · text + (passes · 220 + 160) · text
     (times,) = json.loads((study / estimate.CACHE).read_text()).values()
-    vat = 15 * 2.9 * times["step"] + (3 + 1 + 2) * 40 * times["text"]
+    assert (times["train"], times["dev"], times["held_out"]) == (160, 40, 120 + 60)
+    vat = 15 * 2.9 * times["step"] + (3 * 40 + 220 + 160) * times["text"]
     assert planned["jobs"][1]["seconds"] == pytest.approx(vat, abs=0.06)
-    plain = 15 * times["step"] + (3 + (1 + 10) * 3) * 40 * times["text"]
+    plain = 15 * times["step"] + (3 * 40 + (1 + 10) * 220 + 160) * times["text"]
     assert planned["jobs"][0]["seconds"] == pytest.approx(plain, abs=0.06)
 
     monkeypatch.setattr(estimate, "_measure", None)  # what was timed is used again

@@ -39,7 +39,8 @@ def study(tmp_path_factory):
     cells = series("bert", [0.2, 0.21, 0.22]) + series("manifold-smoothing", [0.1, 0.12, 0.11])
     cells += series("vat", [0.3], dataset="20ng") + series("manifold-smoothing", [0.3], dataset="20ng")
     for cell in cells:
-        cell.write(folder, Confidences(np.array([0.5]), np.array([True]), np.array([])))
+        said = Confidences(np.array([0.5]), np.array([True]), np.array([]), np.array([0.7]))
+        cell.write(folder, {cell.calibrator: said})
     return folder
 
 
@@ -139,3 +140,14 @@ def test_help_shows_an_example(run, name):
     assert f"Example:  calibrant study {name} runs/study-laptop" in " ".join(out.split("\n")).replace(
         "  │", ""
     )
+
+
+def test_every_row_with_another_calibrator(run, study):
+    """Cells that were not asked with it are left out; a wrong name lists what there is."""
+    code, out = run("table", study, "--what", "ece", "--calibrator", "none", "--json")
+    assert (code, out) == (0, run("table", study, "--what", "ece", "--json")[1])
+    code, out = run("table", study, "--what", "ece", "--calibrator", "temperature", "--json")
+    assert code == 0
+    assert not any(entry["mean"] for row in json.loads(out)[0]["rows"] for entry in row["entries"])
+    with pytest.raises(UserError, match="Unknown calibrator 'temprature'; did you mean 'temperature'"):
+        run("table", study, "--calibrator", "temprature")

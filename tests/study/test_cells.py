@@ -24,7 +24,11 @@ def cell():
 
 @pytest.fixture
 def confidences():
-    return Confidences(np.array([0.25, 1.0, 1 / 3]), np.array([True, False, True]), np.array([0.0, 0.5]))
+    said = Confidences(
+        *(np.array([0.25, 1.0, 1 / 3]), np.array([True, False, True])),
+        *(np.array([0.0, 0.5]), np.array([0.5, 700.0, 1.1])),
+    )
+    return {"none": said, "temperature": replace(said, test=np.array([0.5, 0.5, 0.5]))}
 
 
 def test_a_cell_is_read_as_it_was_written(cell, confidences, tmp_path):
@@ -34,32 +38,26 @@ def test_a_cell_is_read_as_it_was_written(cell, confidences, tmp_path):
     assert read_cells(tmp_path) == [cell, other]
     assert other.key.path(tmp_path) == tmp_path / "cells/20ng-15/bert__delta_on=0.01/seed-3.json"
     found = read_confidences(cell, tmp_path)
-    np.testing.assert_allclose(found.test, confidences.test, atol=1e-5)
-    np.testing.assert_allclose(found.ood, confidences.ood, atol=1e-5)
+    np.testing.assert_allclose(found.test, confidences["none"].test, atol=1e-5)
+    np.testing.assert_allclose(found.ood, confidences["none"].ood, atol=1e-5)
+    np.testing.assert_allclose(found.nll, confidences["none"].nll, rtol=1e-3)
     assert found.correct.tolist() == [True, False, True]
 
 
-def test_a_cell_in_a_folder_of_the_first_studies_is_found(cell, confidences, tmp_path):
-    """They had commas where there are underscores now."""
-    earlier = replace(cell, key=replace(cell.key, variant="delta_on=0.01,lambda_off=0"))
-    earlier.write(tmp_path, confidences)
-    path = tmp_path / "cells/20ng-15/bert__delta_on=0.01__lambda_off=0/seed-3.json"
-    assert earlier.key.path(tmp_path) == path
-    path.parent.rename(path.parents[1] / earlier.key.row)
-    old = tmp_path / "cells/20ng-15/bert,delta_on=0.01,lambda_off=0/seed-3.json"
-    assert earlier.key.path(tmp_path) == old
-    assert read_cells(tmp_path) == [earlier]
-    assert read_confidences(earlier, tmp_path).correct.tolist() == [True, False, True]
-    anew = replace(earlier, fingerprint="another")
-    anew.write(tmp_path, confidences)
-    assert read_cells(tmp_path) == [anew]  # one cell, not two
-    another_seed = replace(earlier, key=replace(earlier.key, seed=4))
-    another_seed.write(tmp_path, confidences)
-    assert another_seed.key.path(tmp_path) == path.with_name("seed-4.json")
+def test_a_cell_holds_what_it_answers_with_other_calibrators(cell, confidences, tmp_path):
+    cell = replace(cell, others={"temperature": {"accuracy": 0.5, "ece": 0.1}})
+    cell.write(tmp_path, confidences)
+    (read,) = read_cells(tmp_path)
+    softer = read.answering("temperature")
+    assert (softer.metrics["ece"], softer.key) == (0.1, cell.key)
+    np.testing.assert_allclose(read_confidences(softer, tmp_path).test, [0.5] * 3, atol=1e-5)
+    assert read.answering("none") is read
+    assert read.answering("isotonic") is None
 
 
 def test_without_ood_text(cell, tmp_path):
-    cell.write(tmp_path, Confidences(np.array([0.5]), np.array([True]), np.array([])))
+    said = Confidences(np.array([0.5]), np.array([True]), np.array([]), np.array([0.7]))
+    cell.write(tmp_path, {"none": said})
     assert len(read_confidences(cell, tmp_path).ood) == 0
 
 
@@ -68,7 +66,7 @@ def test_a_variant_has_one_name():
     assert variant({}) == ""
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": 1}', '{"format": 1, "key": {"no": 1}}'])
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"format": 2}', '{"format": 2, "key": {"no": 1}}'])
 def test_a_damaged_file_is_named(text, tmp_path):
     (tmp_path / "seed-0.json").write_text(text)
     with pytest.raises(UserError, match=r"seed-0\.json is not a cell of a study .* remove it"):
@@ -76,8 +74,8 @@ def test_a_damaged_file_is_named(text, tmp_path):
 
 
 def test_another_format_is_refused(tmp_path):
-    (tmp_path / "seed-0.json").write_text('{"format": 2}')
-    with pytest.raises(UserError, match="another version of calibrant; this reads format 1"):
+    (tmp_path / "seed-0.json").write_text('{"format": 1}')
+    with pytest.raises(UserError, match="another version of calibrant; this reads format 2"):
         read_cell(tmp_path / "seed-0.json")
 
 

@@ -3,9 +3,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from calibrant.inference.single import SinglePass
+from calibrant.inference import MCDropout, SinglePass
 from calibrant.study import estimate
-from calibrant.study.estimate import Times, cell_seconds
+from calibrant.study.estimate import Times, asking_seconds
 from calibrant.study.outlook import outlook
 from calibrant.study.plan import request
 from calibrant.study.presets import PRESETS
@@ -16,20 +16,21 @@ def test_each_model_has_step_times_of_its_own(tmp_path, monkeypatch):
     settings = {**PRESETS["smoke"].settings, "model": "minilm"}
     monkeypatch.setitem(PRESETS, "smoke", replace(PRESETS["smoke"], settings=settings))
     steps = {"minilm": 10.0, "textcnn": 1.0}
-    monkeypatch.setattr(estimate, "_measure", lambda config, progress: Times(steps[config.model], 0.0, 40))
-    jobs = outlook(tmp_path, request("smoke", methods=["bert"], seeds=[0], parts=["main", "textcnn"]))["jobs"]
+    monkeypatch.setattr(
+        estimate, "_measure", lambda config, *_: Times(steps[config.model], 0.0, 160, 40, 180)
+    )
+    asked = request("smoke", methods=["bert"], seeds=[0], parts=["main", "textcnn"])
+    jobs = outlook(tmp_path, [asked])["jobs"]
     assert {job["training"]: job["seconds"] for job in jobs} == {
         "cross-entropy": pytest.approx(150.0),
         "cross-entropy textcnn": pytest.approx(15.0),
     }
 
 
-@pytest.mark.parametrize(
-    ("dataset", "capped", "held_out"),
-    [("yahoo", None, 60_000 + 38_000), ("yahoo", 200, 400), ("banking77", None, 20)],
-)
-def test_texts_to_predict_are_the_papers_where_they_are_not_capped(dataset, capped, held_out):
-    cell = SimpleNamespace(
-        key=SimpleNamespace(dataset=dataset), max_test_samples=capped, inference=SinglePass()
-    )
-    assert cell_seconds(cell, Times(step=1.0, text=0.5, dev=10)) == 0.5 * (10 + held_out)
+def test_models_asked_alike_are_asked_once():
+    """Three cells of one trained model: single passes twice, ten with dropout."""
+    cells = [SimpleNamespace(inference=each) for each in (SinglePass(), SinglePass(), MCDropout())]
+    job = SimpleNamespace(cells=cells, trainings=[None])
+    times = Times(step=1.0, text=0.5, train=1000, dev=10, held_out=90)
+    assert asking_seconds(job, times) == 0.5 * ((1 + 10) * (10 + 90) + 1000)
+    assert asking_seconds(SimpleNamespace(cells=[], trainings=[None]), times) == 0

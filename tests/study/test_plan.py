@@ -6,8 +6,9 @@ from calibrant.data.catalog.smoke import GeneratedSource
 from calibrant.errors import UserError
 from calibrant.methods import METHODS
 from calibrant.recipe import read_recipe
-from calibrant.study.plan import ABLATION, PAPER_METHODS, plan, request, training, waves
-from calibrant.study.presets import PARAMETERS, PRESETS
+from calibrant.study.plan import ABLATION, plan, request, requests, training, waves
+from calibrant.study.presets import PAPER_METHODS, PARAMETERS, PRESETS
+from calibrant.study.rows import ROWS
 
 
 @pytest.fixture(autouse=True)
@@ -38,10 +39,6 @@ def test_what_is_left_out_is_the_presets():
         (
             {"preset": "smoke", "datasets": ["20ng"]},
             "Unknown dataset of the preset smoke '20ng'. Known: smoke.",
-        ),
-        (
-            {"preset": "smoke", "search_dataset": "smok"},
-            "Unknown dataset of the preset smoke 'smok'; did you mean 'smoke'? Known: smoke.",
         ),
         ({"methods": ["brt"]}, "Unknown method 'brt'; did you mean 'bert'? Known: calibrant, "),
         ({"parts": ["mian"]}, "Unknown part 'mian'; did you mean 'main'? Known: main, search, "),
@@ -147,11 +144,44 @@ def test_planning_reads_no_test_texts(monkeypatch):
     assert cells_of("bert", seeds=[0])[0].trainings[0].steps == 3 * 3  # 72 texts, 32 a step, 3 epochs
 
 
-@pytest.mark.parametrize("method", METHODS)
+def test_rows_that_answer_for_the_model_and_those_of_another_calibrator_share_plain_training(monkeypatch):
+    """Where all start alike, the default method is plain training with another calibrator."""
+    alike = {"start": "probe", "pooling": "first+mean", "keep": "refinement", "patience": 2}
+    settings = {**PRESETS["smoke"].settings, "model": "minilm", **alike}
+    monkeypatch.setitem(PRESETS, "smoke", replace(PRESETS["smoke"], settings=settings))
+    plain = ("bert", "temperature-scaling", "mc-dropout", "calibrant", "constant", "oracle")
+    ((shared, probe), _) = waves(cells_of(*plain, "linear-probe", seeds=[0]))
+    assert [cell.key.method for cell in shared.cells] == list(plain)
+    assert [cell.key.method for cell in probe.cells] == ["linear-probe"]
+    assert (shared.trainings[0].config.method, probe.trainings[0].config.method) == ("bert", "linear-probe")
+    assert (shared.trainings[0].steps > 0, probe.trainings[0].steps) == (True, 0)
+
+
+def test_a_preset_is_run_in_its_own_order_unless_a_part_is_named():
+    programme = requests("laptop")
+    first = programme[0]
+    assert (first.datasets, first.seeds, first.parts) == (("banking77", "20ng-15"), (0,), ("search", "main"))
+    assert set(first.methods) > set(PAPER_METHODS) | {"constant", "oracle", "calibrant"}
+    seeds = {
+        (d, s) for part in programme if "calibrant" in part.methods for d in part.datasets for s in part.seeds
+    }
+    assert {d for d, s in seeds if s == 0} == set(PRESETS["laptop"].datasets)
+    assert {d for d, s in seeds if s == 2} == {"banking77", "20ng-15"}
+    assert requests("laptop", seeds=[1], datasets=["20ng"]) == [request("laptop", ["20ng"], seeds=[1])]
+
+
+def test_hyper_parameters_are_those_of_the_dataset_that_chose(monkeypatch):
+    preset = replace(PRESETS["smoke"], searched_on={"smoke": "another"})
+    monkeypatch.setitem(PRESETS, "smoke", preset)
+    (cell,) = cells_of("mixup", seeds=[0], chosen={"another": {"mixup": {"alpha": 0.4}}})
+    assert cell.trainings[0].config.objective["alpha"] == 0.4
+
+
+@pytest.mark.parametrize("method", ROWS)
 def test_the_training_of_every_row_can_be_read(method):
     """Its config names a row, and makes the row's choices but for inference and calibrator."""
     config = training(PRESETS["smoke"], "smoke", method, {}, seed=0).config
-    row, made = METHODS[method], read_recipe(config).method
+    row, made = METHODS[ROWS[method].method], read_recipe(config).method
     assert config.method in METHODS
     assert (made.objective, made.start, made.frozen, made.pooling) == (
         row.objective,

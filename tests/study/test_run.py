@@ -20,8 +20,8 @@ from calibrant.study import run
 from calibrant.study.cells import Key, read_cell, read_cells, read_confidences
 from calibrant.study.executors.local import Local
 from calibrant.study.executors.ray import Ray
-from calibrant.study.plan import PAPER_METHODS, request
-from calibrant.study.presets import PRESETS
+from calibrant.study.plan import request
+from calibrant.study.presets import PAPER_METHODS, PRESETS
 from calibrant.study.run import run_study
 from calibrant.tasks.evaluate import evaluate
 from calibrant.tasks.train import train
@@ -67,6 +67,65 @@ def test_all_nine_methods_are_measured(smoke):
         assert found.test.mean() == pytest.approx(cell.metrics["mean_confidence_test"], abs=1e-5)
         assert found.ood.mean() == pytest.approx(cell.metrics["mean_confidence_ood"], abs=1e-5)
     assert len({cell.metrics["nll"] for cell in cells}) == 9  # no two rows are one and the same
+
+
+def test_each_is_asked_with_every_calibrator_and_one_that_is_a_row_itself_is_that_row(smoke):
+    plain, scaled = (read_cell(Key("smoke", m, 0).path(smoke)) for m in ("bert", "temperature-scaling"))
+    assert (plain.calibrator, set(plain.others)) == ("none", {"temperature", "temperature+familiarity"})
+    assert (scaled.calibrator, set(scaled.others)) == ("temperature", {"none", "temperature+familiarity"})
+    assert scaled.metrics == plain.others["temperature"]
+    assert scaled.others["temperature+familiarity"] == plain.others["temperature+familiarity"]
+    for cell in read_cells(smoke):
+        for how in (cell.calibrator, *cell.others):
+            asked = cell.answering(how)
+            found = read_confidences(asked, smoke)
+            assert asked.metrics["accuracy"] == cell.metrics["accuracy"]
+            assert found.test.mean() == pytest.approx(asked.metrics["mean_confidence_test"], abs=1e-5)
+            assert found.nll.mean() == pytest.approx(asked.metrics["nll"], rel=1e-3)
+
+
+def test_rows_without_a_model_take_the_labels_of_plain_training(tmp_path, monkeypatch):
+    monkeypatch.setitem(PRESETS, "smoke", SHORT)
+    run_study(tmp_path, request("smoke", methods=["bert", "constant", "oracle"], seeds=[0]))
+    plain, constant, oracle = (
+        read_cell(Key("smoke", m, 0).path(tmp_path)) for m in ("bert", "constant", "oracle")
+    )
+    assert len(list((tmp_path / "runs").iterdir())) == 1
+    assert plain.metrics["accuracy"] == constant.metrics["accuracy"] == oracle.metrics["accuracy"]
+    assert (constant.others, oracle.others) == ({}, {})
+    assert constant.metrics["mean_confidence_ood"] == pytest.approx(0.25)
+    assert oracle.metrics["misclassification"]["auroc"] == 1
+
+
+TOGETHER = """
+import sys
+from calibrant.study import run
+from calibrant.study.plan import request
+run.WAIT = 0.1
+parts = [request("smoke", methods=["label-smoothing", "bert", "vat"], seeds=[0], parts=["search", "main"]),
+         request("smoke", methods=["bert", "mixup"], seeds=[0, 1])]
+outcome = run.run_programme(sys.argv[1], parts, run.Local(threads=1), drop_runs=True)
+print(outcome.measured, outcome.cells)
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_share_a_study(tmp_path):
+    """Each cell is measured by one of them, both end when all is there, and nothing is left behind."""
+    command = [sys.executable, "-c", TOGETHER, str(tmp_path / "study")]
+    both = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=280) for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert {int(out.split()[1]) for out, _ in said} == {3 + 4}
+    cells = read_cells(tmp_path / "study")
+    assert len(cells) == 6  # bert of seed 0 is in both parts
+    assert list((tmp_path / "study" / "runs").iterdir()) == []
+    alone = tmp_path / "alone"
+    run_study(alone, request("smoke", methods=["bert", "mixup"], seeds=[1]), Local(threads=1))
+    assert lasting(tmp_path / "study").items() >= lasting(alone).items()
 
 
 @pytest.mark.slow
@@ -252,7 +311,7 @@ def test_dropped_runs_are_also_those_that_lost_an_earlier_search(tmp_path, inste
         (tmp_path / "runs" / name).mkdir(parents=True)
     (tmp_path / "search").mkdir()
     (tmp_path / "search" / "lost.json").write_text("{}")
-    (tmp_path / "study.json").write_text('{"preset": "smoke", "search_dataset": null}')
+    (tmp_path / "study.json").write_text('{"preset": "smoke", "threads": 1}')
     run_study(tmp_path, request("smoke", methods=["bert"], seeds=[0]), drop_runs=True)
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["kept"]
     assert begun == [("bert", 0)]
@@ -260,9 +319,7 @@ def test_dropped_runs_are_also_those_that_lost_an_earlier_search(tmp_path, inste
 
 def test_a_study_goes_on_with_the_threads_that_it_began_with(tmp_path):
     asked = request("smoke")
-    (tmp_path / "study.json").write_text(
-        '{"preset": "smoke", "search_dataset": null}'
-    )  # of an earlier version
+    (tmp_path / "study.json").write_text('{"preset": "smoke"}')  # of an earlier version
     assert run._begin(tmp_path, asked, Local(threads=3)).threads == 3
     assert run._begin(tmp_path, asked, Local()).threads == run._begin(tmp_path, asked, Ray()).threads == 3
     assert run._begin(tmp_path, asked, Ray(threads=2)) == Ray(threads=2)
@@ -276,7 +333,7 @@ def test_a_study_goes_on_with_the_threads_that_it_began_with(tmp_path):
 
 def test_figures_that_need_no_study_may_be_there_before_it(tmp_path):
     (tmp_path / "figures").mkdir()
-    assert run.in_study(tmp_path, request("smoke")) == request("smoke")
+    run.check_study(tmp_path, request("smoke"))
 
 
 def test_a_study_of_another_preset_is_refused(smoke):
@@ -298,38 +355,9 @@ def test_a_folder_that_is_no_study_is_refused(tmp_path):
 
 
 def test_a_damaged_record_is_named(tmp_path):
-    (tmp_path / "study.json").write_text('{"preset": "smoke"}')
-    with pytest.raises(UserError, match=r"study\.json is damaged \('search_dataset'\); restore it or give"):
+    (tmp_path / "study.json").write_text('{"threads": 1}')
+    with pytest.raises(UserError, match=r"study\.json is damaged \('preset'\); restore it or give"):
         run_study(tmp_path, request("smoke"))
-
-
-def test_the_search_dataset_is_kept(tmp_path):
-    record = {"preset": "laptop", "search_dataset": "banking77"}
-    (tmp_path / "study.json").write_text(json.dumps(record))
-    assert run.in_study(tmp_path, request("laptop")).search_dataset == "banking77"
-    with pytest.raises(UserError) as refused:
-        run.in_study(tmp_path, request("laptop", search_dataset="yahoo"))
-    assert str(refused.value) == (
-        f"{tmp_path} holds a study with --search-dataset banking77, got yahoo; leave it out or give another "
-        "--out."
-    )
-
-
-def test_a_search_dataset_cannot_be_named_once_others_were_measured_without(tmp_path):
-    (tmp_path / "study.json").write_text('{"preset": "laptop", "search_dataset": null}')
-    asked = request("laptop", search_dataset="banking77")
-    for measured in ("banking77/mixup", "yahoo/bert", "yahoo/mixup__alpha=0.1", "yahoo/mixup,alpha=0.1"):
-        (tmp_path / "cells" / measured).mkdir(parents=True)
-        (tmp_path / "cells" / measured / "seed-0.json").write_text("{}")
-    assert run.in_study(tmp_path, asked) == asked
-    (tmp_path / "cells" / "yahoo" / "mixup").mkdir()
-    (tmp_path / "cells" / "yahoo" / "mixup" / "seed-0.json").write_text("{}")
-    with pytest.raises(UserError) as refused:
-        run.in_study(tmp_path, asked)
-    assert str(refused.value) == (
-        f"{tmp_path}/cells/yahoo/mixup was measured with hyper-parameters of its own, and --search-dataset "
-        "banking77 would give the next cells others; leave it out or give another --out."
-    )
 
 
 # killed

@@ -1,7 +1,6 @@
 """Hyper-parameters are chosen by dev ECE, and before test texts are read."""
 
 import json
-import re
 import sys
 from dataclasses import replace
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ from calibrant.data.catalog.smoke import GeneratedSource
 from calibrant.errors import Diverged, UserError
 from calibrant.methods import METHODS
 from calibrant.objectives import objectives
+from calibrant.runs.texts import load_splits
 from calibrant.study import run, search
 from calibrant.study.cells import Key, read_cell
 from calibrant.study.outlook import outlook
@@ -104,6 +104,26 @@ def test_the_choice_is_written_before_test_texts_are_read(tmp_path, monkeypatch,
     assert run_study(study, asking("main", seeds=[0])).measured == 0  # the choice that is there is kept
 
 
+def test_a_part_of_the_texts_is_trained_on_and_the_rest_of_dev_looked_at(tmp_path, monkeypatch):
+    preset = replace(SHORT, search_share=4, search={"epochs": 2})
+    monkeypatch.setitem(PRESETS, "smoke", preset)
+    study = tmp_path / "study"
+    run_study(study, asking("search", "main", seeds=[0]), drop_runs=True)
+    found = [json.loads(path.read_text()) for path in (study / "search").glob("*.json")]
+    assert [(one["config"]["max_train_samples"], one["config"]["epochs"]) for one in found] == [(50, 2)] * 2
+    whole = load_splits(preset.config("smoke")).dev
+    seen = set(load_splits(preset.config("smoke", max_train_samples=50)).train.texts)
+    unseen = [text for text in whole.texts if text not in seen]
+    assert [one["n_dev"] for one in found] == [len(unseen)] * 2
+    assert 20 < len(unseen) < len(whole)
+    cell = read_cell(Key("smoke", "label-smoothing", 0).path(study))
+    assert (cell.config["max_train_samples"], cell.config["epochs"]) == (None, 1)
+    assert (
+        cell.objective["smoothing"] == read_chosen(study)["smoke"]["label-smoothing"]["settings"]["smoothing"]
+    )
+    assert list((study / "runs").iterdir()) == []
+
+
 def must_not_train(*args):
     raise AssertionError("it was trained again")
 
@@ -157,7 +177,7 @@ def test_one_dataset_chooses_for_all_or_each_for_itself(tmp_path, monkeypatch):
     monkeypatch.setitem(PRESETS, "smoke", replace(SHORT, datasets={"banking77": {}, "smoke": {}}))
     each = asking("search", "main", methods=["bert", "mixup", "manifold-smoothing"], seeds=[0])
     assert set(Search(tmp_path, each).grids) == {("banking77", "mixup"), ("smoke", "mixup")}
-    one = replace(each, search_dataset="banking77")
+    one = replace(each, preset=replace(each.preset, searched_on={"smoke": "banking77"}))
     (points,) = Search(tmp_path, one).grids.values()
     assert list(points) == [f"alpha={alpha}" for alpha in (0.1, 0.2, 0.3, 0.4)]
     assert {t.config.dataset for of in points.values() for t in of} == {"banking77"}
@@ -172,14 +192,13 @@ def test_one_dataset_chooses_for_all_or_each_for_itself(tmp_path, monkeypatch):
         Search(tmp_path, one).check()
     banking = replace(each, datasets=("banking77",))
     Search(tmp_path, banking).check()
-    # and so do those of a point of the grid, from the parameter study; its folders once had a comma
-    for folder in ("mixup__alpha=0.1", "mixup,alpha=0.1"):
-        point = tmp_path / "cells" / "banking77" / folder
-        point.mkdir(parents=True)
-        (point / "seed-0.json").write_text("{}")
-        with pytest.raises(UserError, match=f"cells/banking77/{re.escape(folder)} holds test results"):
-            Search(tmp_path, banking).check()
-        (point / "seed-0.json").unlink()
+    # and so do those of a point of the grid, from the parameter study
+    point = tmp_path / "cells" / "banking77" / "mixup__alpha=0.1"
+    point.mkdir(parents=True)
+    (point / "seed-0.json").write_text("{}")
+    with pytest.raises(UserError, match=r"cells/banking77/mixup__alpha=0\.1 holds test results"):
+        Search(tmp_path, banking).check()
+    (point / "seed-0.json").unlink()
     Search(tmp_path, banking).check()
 
 
@@ -194,8 +213,9 @@ def looks(monkeypatch):
         seen.append((point, sorted(path.name for path in (study / "runs").glob("*"))))
         if point in diverging:
             raise Diverged(f"{point} diverged.")
-        training.folder(study).mkdir(parents=True)
-        return SimpleNamespace(config=training.config, point=point)
+        training.folder(study).mkdir(parents=True, exist_ok=True)
+        took = SimpleNamespace(seconds=1.0, work_seconds=None)
+        return SimpleNamespace(config=training.config, point=point, training=took)
 
     monkeypatch.setattr(search, "trained", trained)
     monkeypatch.setattr(search, "of_run", Looked)
@@ -224,13 +244,8 @@ def test_what_lost_is_dropped_as_soon_as_its_grid_is_looked_at(tmp_path, looks):
     asked = asking("search", methods=["label-smoothing", "vat"], seeds=[0])
     outcome = run_study(tmp_path / "study", asked, drop_runs=True)
     assert [point for point, _ in looks.seen] == [0.05, 0.1, 1e-3, 1e-4, 1e-5]
-    assert [len(runs) for _, runs in looks.seen] == [
-        0,
-        1,
-        1,
-        2,
-        3,
-    ]  # of the two of the first grid one is left
+    # its own among them; of the two of the first grid one is left
+    assert [len(runs) for _, runs in looks.seen] == [1, 2, 2, 3, 4]
     assert (outcome.jobs, list((tmp_path / "study" / "runs").iterdir())) == (5, [])
     chosen = read_chosen(tmp_path / "study")["smoke"]
     assert {method: found["settings"] for method, found in chosen.items()} == {
@@ -306,17 +321,17 @@ def test_nothing_to_search(tmp_path):
     )
     for refuse in (run_study, outlook):
         with pytest.raises(UserError) as refused:
-            refuse(tmp_path / "study", asked)
+            refuse(tmp_path / "study", [asked] if refuse is outlook else asked)
         assert str(refused.value) == sentence
     assert not (tmp_path / "study").exists()
 
 
 def test_the_outlook_refuses_what_the_study_would(tmp_path):
-    (tmp_path / "study.json").write_text('{"preset": "smoke", "search_dataset": null}')
+    (tmp_path / "study.json").write_text('{"preset": "smoke", "threads": 1}')
     (tmp_path / "cells" / "smoke" / "label-smoothing").mkdir(parents=True)
     (tmp_path / "cells" / "smoke" / "label-smoothing" / "seed-0.json").write_text("{}")
     with pytest.raises(UserError, match="cells/smoke/label-smoothing holds test results"):
-        outlook(tmp_path, asking("search"))
+        outlook(tmp_path, [asking("search")])
 
 
 def test_without_optuna(tmp_path, monkeypatch):

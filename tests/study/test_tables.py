@@ -5,7 +5,7 @@ import pytest
 from calibrant.methods import METHODS
 from calibrant.metrics import metrics
 from calibrant.study.measures import measures
-from calibrant.study.plan import PAPER_METHODS
+from calibrant.study.presets import PAPER_METHODS
 from calibrant.study.tables import Entry, ablation, dataset_sizes, ece, more, nbaucc
 from support.handmade_cells import DATA, make_cell, series
 
@@ -63,6 +63,29 @@ def test_what_learnt_nothing_is_never_bold():
     assert [row.title for row in table.rows for e in row.entries if e.best] == ["bert"]
     assert (
         table.notes[-1] == "20ng-15: less than half of the best accuracy, and so never bold: manifold-mixup."
+    )
+
+
+def test_who_doubts_too_much_is_never_bold_in_nbaucc_nor_who_is_no_model_anywhere():
+    def found(name, value, **more):
+        values = [value, value + 0.001, value]
+        return [
+            make_cell(name, seed, misclassification={"nbaucc_0.5": v}, **more)
+            for seed, v in enumerate(values)
+        ]
+
+    cells = found("bert", 0.2, accuracy=0.8) + found("vat", 0.1, accuracy=0.8)
+    doubter = found("mixup", 0.4, accuracy=0.8, mean_confidence_test=0.75)
+    for another, expected in (
+        (found("mixup", 0.4, accuracy=0.8, mean_confidence_test=0.77), "mixup"),
+        (doubter, "bert"),
+        (found("constant", 0.4, accuracy=0.8), "bert"),
+    ):
+        (table,) = [t for t in nbaucc(cells + another) if t.name == "misclassification.nbaucc_0.5"]
+        assert {row.title for row in table.rows for e in row.entries if e.best} == {expected}
+    assert nbaucc(cells + doubter)[0].notes[-1] == (
+        "20ng-15: confidence more than 4 points below accuracy, which NBAUCC rewards, and so never bold "
+        "there: mixup."
     )
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from calibrant.study.cells import Key, read_cells
 from calibrant.study.figures import figures
-from calibrant.study.plan import ABLATION, PAPER_METHODS
-from calibrant.study.presets import PARAMETERS
+from calibrant.study.plan import ABLATION
+from calibrant.study.presets import PAPER_METHODS, PARAMETERS
 from calibrant.study.render import FORMATS
 
 RUN = [

@@ -3,6 +3,7 @@
 from calibrant.methods import METHODS
 from calibrant.metrics import metrics
 from calibrant.study.cells import Cell, Key
+from calibrant.study.rows import ROWS
 
 DATA = {
     "train": {"n": 7010, "source": "files here", "fingerprint": "a", "classes": 15, "words": 240.1},
@@ -30,15 +31,19 @@ def make_cell(
     kinds = {"classification": {}, "detection": {}}
     for metric in metrics().values():
         kinds[metric.kind][metric.name] = 0.5
-    found = kinds["classification"] | {
-        group: None if numbers.get(group, {}) is None else kinds["detection"] | numbers.pop(group, {})
-        for group in ("misclassification", "ood")
-    }
+    found = (
+        kinds["classification"]
+        | {"mean_confidence_test": numbers.get("accuracy", 0.5)}
+        | {
+            group: None if numbers.get(group, {}) is None else kinds["detection"] | numbers.pop(group, {})
+            for group in ("misclassification", "ood")
+        }
+    )
     return Cell(
         key=Key(dataset, method, seed, variant),
         fingerprint="f",
         metrics=found | numbers,
-        objective={"name": METHODS[method].objective, **dict(settings)},
+        objective={"name": METHODS[ROWS[method].method].objective, **dict(settings)},
         config={"model": "minilm", "epochs": 5} if config is None else config,
         training={"seconds": seconds, "work_seconds": seconds} if timed else {"seconds": seconds},
         data=data,

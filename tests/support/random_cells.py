@@ -11,6 +11,7 @@ from calibrant.metrics.measure import measure
 from calibrant.objectives import objectives
 from calibrant.study.cells import Cell, Confidences, Key, variant
 from calibrant.study.figures.base import Study
+from calibrant.study.rows import ROWS
 from calibrant.types import Prediction
 
 
@@ -24,7 +25,7 @@ class Maker:
         probabilities = rng.dirichlet(np.full(10, 1 / sharpness), size=n + ood)
         labels = np.where(rng.random(n) < 0.6, probabilities[:n].argmax(axis=1), rng.integers(10, size=n))
         test, unfamiliar = Prediction(probabilities[:n], labels), Prediction(probabilities[n:])
-        objective = METHODS[method].objective
+        objective = METHODS[ROWS[method].method].objective
         model = settings.get("model", "minilm")
         hyper = {name: value for name, value in settings.items() if name != "model"}
         data = {
@@ -44,8 +45,11 @@ class Maker:
             versions={},
             machine="this one",
         )
-        confidences = Confidences(test.confidence, test.correct, probabilities[n:].max(axis=1))
-        cell.write(self.path, confidences)
+        true = probabilities[np.arange(n), labels]
+        confidences = Confidences(
+            test.confidence, test.correct, probabilities[n:].max(axis=1), -np.log(np.maximum(true, 1e-9))
+        )
+        cell.write(self.path, {cell.calibrator: confidences})
         return cell, confidences
 
     def of(self, dataset="20ng-15"):

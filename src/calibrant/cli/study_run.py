@@ -16,18 +16,19 @@ Several = list[str] | None
 def run(
     preset: Annotated[
         str,
-        typer.Option(help="laptop (minutes a run), paper (its settings; needs a GPU) or smoke (seconds)."),
+        typer.Option(
+            help="laptop (whole datasets on two cores: days), paper (its settings; needs a GPU) or smoke "
+            "(seconds)."
+        ),
     ] = "laptop",
     datasets: Annotated[Several, typer.Option(help="Names, as a,b or repeated [the preset's].")] = None,
     methods: Annotated[
-        Several, typer.Option(help="Rows of the tables; see `calibrant list methods` [the paper's nine].")
+        Several,
+        typer.Option(help="Rows of the tables: `calibrant list methods` and some more [the preset's]."),
     ] = None,
     seeds: Annotated[Several, typer.Option(help="Whole numbers, as 0,1,2 [the preset's].")] = None,
     parts: Annotated[
         Several, typer.Option(help="Of main, search, ablation, parameters and textcnn [main].")
-    ] = None,
-    search_dataset: Annotated[
-        str | None, typer.Option(help="Choose hyper-parameters on this one, for all [on each its own].")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The study's folder [runs/study-PRESET].")] = None,
     executor: Annotated[str, typer.Option(help="local (this process) or ray (a Ray cluster).")] = "local",
@@ -51,6 +52,9 @@ def run(
 ) -> None:
     """Train and measure a grid of datasets, methods and seeds. Interrupted, the same command goes on.
 
+    Without --datasets, --methods, --seeds and --parts it does all that the preset has, in the preset's order.
+    Started twice, the two share the work.
+
     \b
     Example:  calibrant study run --preset laptop --datasets 20ng-15,20ng --seeds 0,1,2 --dry-run
     """
@@ -67,16 +71,16 @@ def run(
         from calibrant.registry import pick
         from calibrant.study.executors import executors
         from calibrant.study.outlook import outlook
-        from calibrant.study.plan import request
-        from calibrant.study.run import run_study
+        from calibrant.study.plan import requests
+        from calibrant.study.run import run_programme
 
-        asked = request(preset, seeds=numbers, search_dataset=search_dataset, **wanted)
+        asked = requests(preset, seeds=numbers, **wanted)
         kind = pick("executor", executor, executors())
         where: dict[str, Any] = {"threads": threads} | ({} if address is None else {"address": address})
         if dry_run:
             result = outlook(study, asked, progress)
         else:
-            outcome = run_study(study, asked, kind(**where), drop_runs, progress)
+            outcome = run_programme(study, asked, kind(**where), drop_runs, progress)
             result = {"study": str(study), **asdict(outcome)}
     if json_:
         say_json(result)
@@ -90,25 +94,31 @@ def run(
 
 
 def _plan(result: dict[str, Any]) -> str:
-    """A line for each training, and the sums."""
+    """A line for each training of a dataset, all its seeds together, and the sums."""
     from calibrant.cli.tables import plain_table
 
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    datasets: dict[str, float] = {}
+    for job in result["jobs"]:
+        rows_of = ", ".join(job["cells"]) or job["training"].split()[0]  # of a search, or a member
+        groups.setdefault((job["for"], job["dataset"], rows_of), []).append(job)
+        datasets[job["dataset"]] = datasets.get(job["dataset"], 0.0) + job["seconds"]
     rows = [
         {
-            "for": job["for"],
-            "dataset": job["dataset"],
-            "seed": job["seed"],
-            "training": job["training"],
-            "steps": job["steps"],
-            "measured": " ".join(job["cells"]),
-            "time": _time(job["seconds"]),
+            "for": what,
+            "dataset": dataset,
+            "rows": rows_of,
+            "seeds": ",".join(dict.fromkeys(str(job["seed"]) for job in jobs)),
+            "steps": sum(job["steps"] for job in jobs),
+            "time": _time(sum(job["seconds"] for job in jobs)),
         }
-        for job in result["jobs"]
+        for (what, dataset, rows_of), jobs in groups.items()
     ]
+    sums = "\n".join(f"{dataset}: {_time(seconds)}" for dataset, seconds in datasets.items())
     left = f"{result['cells'] - result['finished']} of {result['cells']} cells are to be measured"
     return (
-        f"{plain_table(rows)}\n\n{left}, by {len(rows)} jobs: about {_time(result['seconds'])} one after "
-        "another, if this machine does nothing else."
+        f"{plain_table(rows)}\n\n{sums}\n\n{left}, by {len(result['jobs'])} jobs: about "
+        f"{_time(result['seconds'])} one after another, if this machine does nothing else."
     )
 
 

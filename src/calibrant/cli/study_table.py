@@ -38,6 +38,12 @@ def table(
     format_: Annotated[
         Format, typer.Option("--format", help="How the tables are written.")
     ] = Format.markdown,
+    calibrator: Annotated[
+        str | None,
+        typer.Option(
+            help="Show every row with this one: none, temperature or temperature+familiarity [each its own]."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write them to this file [print them].")] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON list of the numbers.")] = False,
 ) -> None:
@@ -49,13 +55,18 @@ def table(
     from dataclasses import asdict
 
     from calibrant._system.atomic import write_text
+    from calibrant.registry import pick
     from calibrant.study.cells import read_cells
     from calibrant.study.render import FORMATS
+    from calibrant.study.rows import ANSWERS
     from calibrant.study.tables import TABLES
 
     if out is not None and out.is_dir():
         raise UserError(f"--out {out} is a folder; all tables go into one file, so name one in it.")
     cells = read_cells(study)
+    if calibrator is not None:
+        pick("calibrator", calibrator, dict.fromkeys(ANSWERS))
+        cells = [asked for cell in cells if (asked := cell.answering(calibrator)) is not None]
     wanted = TABLES if what is What.all else [what.value]
     tables = [made for name in wanted for made in TABLES[name](cells)]
     text = FORMATS[format_](tables)

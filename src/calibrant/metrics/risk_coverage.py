@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.metrics.base import Floats, Metric, check_classification
+from calibrant.metrics.base import Flags, Floats, Metric, check_classification
 
 
 def risk_coverage(probabilities: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
@@ -15,11 +15,14 @@ def risk_coverage(probabilities: ArrayLike, labels: ArrayLike) -> tuple[Floats, 
     [0.0, 0.5]
     """
     p, y = check_classification(probabilities, labels)
-    confidence, wrong = p.max(axis=1), p.argmax(axis=1) != y
+    return np.arange(1, len(y) + 1) / len(y), risk_by_coverage(p.max(axis=1), p.argmax(axis=1) != y)
+
+
+def risk_by_coverage(confidence: Floats, wrong: Flags) -> Floats:
+    """The same risks of confidence (n,) and which texts are misclassified (n,)."""
     _, group, size = np.unique(-confidence, return_inverse=True, return_counts=True)  # most confident first
     error_rate = np.bincount(group, weights=wrong) / size
-    k = np.arange(1, len(y) + 1)
-    return k / len(y), np.cumsum(np.repeat(error_rate, size)) / k
+    return np.asarray(np.cumsum(np.repeat(error_rate, size)) / np.arange(1, len(wrong) + 1))
 
 
 def coverage_at(risk: float, probabilities: ArrayLike, labels: ArrayLike) -> float:

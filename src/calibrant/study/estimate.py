@@ -1,11 +1,13 @@
 """How long a study will take: real steps timed on this machine, times how many there are.
 
     seconds(training) = steps · c · s₁ + epochs · n_dev · p
-    seconds(cell)     = passes · (n_dev + n_test + n_ood) · p
+    seconds(asking)   = passes · (n_dev + n_test + n_ood) · p + models · n_train · p
 
 s₁ is a plain step and p the prediction of one text, both timed for each dataset and model, and c what a
-step of the objective costs beside a plain one (``methods.METHODS``). On a CPU what is timed is its work, over
-the number of threads: the estimate is of a machine that does nothing else, however busy it is just now.
+step of the objective costs beside a plain one (``methods.METHODS``). Cells that ask the same model in the
+same way ask it once. Training may stop before the last epoch, and the linear probe is fitted once for each
+dataset: neither is counted. On a CPU what is timed is its work, over the number of threads: the estimate is
+of a machine that does nothing else, however busy it is just now.
 """
 
 import json
@@ -22,12 +24,13 @@ from calibrant._system.atomic import write_json
 from calibrant._system.device import device, machine, work_seconds
 from calibrant.config import RunConfig
 from calibrant.methods import METHODS
+from calibrant.recipe import read_recipe
 from calibrant.runs.texts import load_splits
-from calibrant.study.plan import Job, Planned, Training
-from calibrant.study.published import published_sizes
+from calibrant.study.measuring import NEEDS, held_out
+from calibrant.study.plan import Job, Training
 from calibrant.types import Progress
 
-STEPS = 4  # timed, after one that is not
+STEPS = 6  # timed, after one that is not
 CACHE = "step-times.json"
 
 
@@ -37,7 +40,9 @@ class Times:
 
     step: float  # seconds of a plain training step
     text: float  # seconds of predicting one text
-    dev: int  # dev texts
+    train: int  # texts
+    dev: int
+    held_out: int  # test and unfamiliar texts
 
 
 def cost(training: Training) -> float:
@@ -61,41 +66,35 @@ def training_seconds(training: Training, times: Times) -> float:
     return training.steps * cost(training) * times.step + training.config.epochs * times.dev * times.text
 
 
-def cell_seconds(cell: Planned, times: Times) -> float:
-    """To ask a trained model.
-
-    Test texts are not counted, since nothing may read them before hyper-parameters are chosen: where they are
-    not capped, as many are assumed as the paper has, or as there are of dev.
-    """
-    held_out = 2 * times.dev
-    if cell.max_test_samples is not None:
-        held_out = 2 * cell.max_test_samples
-    elif (paper := published_sizes().get(cell.key.dataset)) is not None:
-        held_out = paper.test + paper.ood
-    passes = getattr(cell.inference, "passes", cell.inference.members)
-    return float(passes * (times.dev + held_out) * times.text)
+def asking_seconds(job: Job, times: Times) -> float:
+    """To ask its trained models as its cells say."""
+    inferences = dict.fromkeys(cell.inference for cell in job.cells)
+    passes = [getattr(each, "passes", each.members) for each in inferences]
+    texts = sum(passes) * (times.dev + times.held_out)
+    return float(texts + (len(job.trainings) * times.train if passes else 0)) * times.text
 
 
 def measured_times(
-    study: Path, trainings: Sequence[Training], progress: Progress
+    study: Path, trainings: Sequence[Training], max_test_samples: int | None, progress: Progress
 ) -> dict[tuple[str | None, str], Times]:
     """By ``place``; what was timed before on this machine is taken from the study's folder."""
     path = study / CACHE
     cache = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     here = f"{platform.node()}, {machine()}"
     found = {}
-    for where, config in {place(t): t.config for t in reversed(trainings)}.items():
-        plain = config.model_copy(update={"seed": 0, "method": "bert", "objective": {}})
-        key = plain.fingerprint(machine=here)
+    for where, config in {place(t): t.config for t in trainings}.items():  # the last: not of a search
+        changes = {"seed": 0, "method": "bert", "objective": {}, "calibrator": None, "epochs": 1}
+        plain = config.model_copy(update=changes)
+        key = plain.fingerprint(machine=here, max_test_samples=max_test_samples)
         if key not in cache:
-            cache[key] = asdict(_measure(plain, progress))
+            cache[key] = asdict(_measure(plain, max_test_samples, progress))
             study.mkdir(parents=True, exist_ok=True)
             write_json(path, cache)
         found[where] = Times(**cache[key])
     return found
 
 
-def _measure(config: RunConfig, progress: Progress) -> Times:
+def _measure(config: RunConfig, max_test_samples: int | None, progress: Progress) -> Times:
     from transformers import set_seed
 
     from calibrant.data.encode import encode, pad
@@ -108,7 +107,10 @@ def _measure(config: RunConfig, progress: Progress) -> Times:
 
     set_seed(0)
     splits = load_splits(config)
-    model, tokenizer = load_classifier(config.model, splits.label_names, config.layers, splits.train.texts)
+    pooling = read_recipe(config).method.pooling
+    model, tokenizer = load_classifier(
+        config.model, splits.label_names, config.layers, splits.train.texts, pooling
+    )
     fast.apply(model.to(device()))
     split, optimizer = SplitModel(model), torch.optim.AdamW(model.parameters(), fused=True)
     rows = encode(
@@ -132,9 +134,9 @@ def _measure(config: RunConfig, progress: Progress) -> Times:
         steps.append(work_seconds() - started)
         started = work_seconds()
         with torch.inference_mode():
-            SinglePass().outputs([model.eval()], batch.input_ids, batch.attention_mask, frozenset())[
-                "logits"
-            ].cpu()
+            SinglePass().outputs([model.eval()], batch.input_ids, batch.attention_mask, NEEDS)["logits"].cpu()
         predictions.append((work_seconds() - started) / len(ids))
         progress(f"time steps of {config.model} on {config.dataset}", len(steps), 1 + STEPS)
-    return Times(statistics.median(steps[1:]), statistics.median(predictions[1:]), len(splits.dev))
+    asked = sum(len(texts) for texts in held_out(splits.name, max_test_samples) if texts is not None)
+    step, text = statistics.fmean(steps[1:]), statistics.fmean(predictions[1:])
+    return Times(step, text, len(splits.train), len(splits.dev), asked)

@@ -1,13 +1,21 @@
 """From a job to its cells: train what is not trained yet, ask it as each cell says, write what was found."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from calibrant.calibrators import calibrated
+import numpy as np
+
+from calibrant._system.lock import alone
+from calibrant.calibrators import calibrated, new_calibrator
 from calibrant.classifier import Classifier, of_run
 from calibrant.data import datasets
 from calibrant.data.splits import draw, warn_of_overlap
+from calibrant.errors import UserError
+from calibrant.inference import SinglePass
+from calibrant.methods import NO_CALIBRATOR
 from calibrant.metrics.dev import dev_figures
 from calibrant.metrics.measure import measure
 from calibrant.registry import pick
@@ -16,8 +24,13 @@ from calibrant.runs.texts import load_splits
 from calibrant.study.cells import Cell, Confidences
 from calibrant.study.plan import Job, Planned, Training
 from calibrant.study.provenance import describe
+from calibrant.study.rows import ANSWERS, ROWS
 from calibrant.tasks.train import train, training_times
-from calibrant.types import Progress, Splits, Texts
+from calibrant.types import Outputs, Prediction, Progress, Splits, Texts
+
+logger = logging.getLogger(__name__)
+NEEDS = frozenset[str]().union(*(new_calibrator(how).needs for how in ANSWERS if how != NO_CALIBRATOR))
+"""What the calibrators read beside logits."""
 
 
 def trained(study: Path, training: Training, progress: Progress) -> Run:
@@ -25,72 +38,138 @@ def trained(study: Path, training: Training, progress: Progress) -> Run:
     return train(training.config, out=training.folder(study), progress=progress)
 
 
+@contextmanager
+def mine(study: Path, job: Job) -> Iterator[None]:
+    """The job is this process's alone; ``Busy`` is raised where another one of the same study is at it."""
+    folder = job.trainings[0].folder(study)
+    folder.mkdir(parents=True, exist_ok=True)
+    with alone(folder, "trained"):
+        yield
+
+
 def measure_job(study: Path, job: Job, progress: Progress) -> None:
     """Leave the run of each training and the files of each cell in the study."""
-    runs = [trained(study, training, progress) for training in job.trainings]
-    if not job.cells:
+    if _done(study, job):
         return
-    classifiers = [of_run(run) for run in runs]
-    splits = load_splits(runs[0].config)
-    test, ood = held_out(splits.name, job.cells[0].max_test_samples)
-    warn_of_overlap(splits.train, test)
-    for planned in job.cells:
-        _measure(study, planned, runs, classifiers, splits, test, ood, progress)
+    with mine(study, job):
+        if _done(study, job):  # by another process, while this one looked
+            return
+        runs = [trained(study, training, progress) for training in job.trainings]
+        if not job.cells:
+            return
+        classifiers = [of_run(run) for run in runs]
+        splits = load_splits(runs[0].config)
+        test, ood = held_out(splits.name, job.cells[0].max_test_samples)
+        warn_of_overlap(splits.train, test)
+        models = [model for each in classifiers for model in each.models]
+        alone_asked = replace(classifiers[0], models=models, calibrator=None, run=None)
+        on_train = None
+        for inference in dict.fromkeys(cell.inference for cell in job.cells):
+            # The same weights, asked as the cells say.
+            classifier = replace(alone_asked, inference=inference)
+            if on_train is None:  # dropout has no part in features
+                single = len(models) == 1
+                asked = replace(alone_asked, inference=SinglePass()) if single else classifier
+                on_train = asked.outputs(splits.train.texts, NEEDS, progress, "train")
+            answers = _ask(classifier, splits, on_train, test, ood, progress)
+            for planned in job.cells:
+                if planned.inference == inference:
+                    _write(study, planned, runs, splits, test, ood, answers)
 
 
-def _measure(
-    study: Path,
-    planned: Planned,
-    runs: Sequence[Run],
-    classifiers: Sequence[Classifier],
+def _done(study: Path, job: Job) -> bool:
+    return bool(job.cells) and all(cell.finished(study) for cell in job.cells)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a trained model says with one calibrator."""
+
+    test: Prediction
+    ood: Prediction | None
+    dev: dict[str, float]  # figures
+
+
+def _ask(
+    classifier: Classifier,
     splits: Splits,
+    on_train: Outputs,
     test: Texts,
     ood: Texts | None,
     progress: Progress,
+) -> dict[str, Answer]:
+    """By calibrator, of one pass over the texts. One that cannot be fitted is left out, and told."""
+
+    def outputs(texts: Texts, label: str) -> Outputs:
+        return classifier.outputs(texts.texts, NEEDS, progress, label)
+
+    on_dev, familiar = outputs(splits.dev, "dev"), outputs(test, "test")
+    unfamiliar = None if ood is None else outputs(ood, "unfamiliar")
+    labels, found = classifier.class_ids(splits.dev), {}
+    for how in ANSWERS:
+        calibrator = None
+        if how != NO_CALIBRATOR:
+            try:
+                calibrator = classifier.fit_calibrator(
+                    new_calibrator(how), on_dev, labels, splits.train, on_train=on_train
+                )
+            except UserError as error:
+                logger.warning("%s: %s It is left out.", how, error)
+                continue
+        found[how] = Answer(
+            Prediction(calibrated(familiar, calibrator).probabilities, classifier.class_ids(test)),
+            None if unfamiliar is None else Prediction(calibrated(unfamiliar, calibrator).probabilities),
+            dev_figures(calibrated(on_dev, calibrator).probabilities, labels),
+        )
+    return found
+
+
+def _write(
+    study: Path,
+    planned: Planned,
+    runs: Sequence[Run],
+    splits: Splits,
+    test: Texts,
+    ood: Texts | None,
+    answers: Mapping[str, Answer],
 ) -> None:
-    # The same weights, asked as the cell says.
-    models = [model for each in classifiers for model in each.models]
-    classifier = replace(
-        classifiers[0], models=models, inference=planned.inference, calibrator=None, run=None
-    )
-    calibrator = planned.calibrator
-    needs = frozenset[str]() if calibrator is None else calibrator.needs
-    outputs = classifier.outputs(splits.dev.texts, needs, progress, "dev")
-    labels = classifier.class_ids(splits.dev)
-    if calibrator is not None:
-        fitted = classifier.fit_calibrator(calibrator, outputs, labels, splits.train, progress)
-        classifier = replace(classifier, calibrator=fitted)
-        outputs = calibrated(outputs, classifier.calibrator)
-    figures = dev_figures(outputs.probabilities, labels)
-    familiar = classifier.prediction(test, progress, "test")
-    unfamiliar = None
-    if ood is not None:  # whose labels mean nothing to this model
-        unfamiliar = classifier.prediction(replace(ood, labels=None), progress, "unfamiliar")
+    row = ROWS[planned.key.method]
+    if row.instead is not None:
+        said = answers[row.calibrator]
+        other = None if said.ood is None else row.instead(said.ood)
+        answers = {row.calibrator: Answer(row.instead(said.test), other, said.dev)}
+    metrics = {how: measure(said.test, said.ood) for how, said in answers.items()}
     record = runs[0].record
     parts = {"train": splits.train, "dev": splits.dev, "test": test, "ood": ood}
     cell = Cell(
         key=planned.key,
         fingerprint=planned.fingerprint,
-        metrics=measure(familiar, unfamiliar),
+        metrics=metrics.pop(row.calibrator),
         objective=record.objective,
         config=record.config.model_dump(),
         training={
             **training_times(runs),
             "steps": sum(run.training.steps for run in runs),
             "best_epoch": runs[0].training.best_epoch,
-            **{f"dev_{name}": value for name, value in figures.items()},
+            **{f"dev_{name}": value for name, value in answers[row.calibrator].dev.items()},
         },
         data={part: describe(texts) for part, texts in parts.items() if texts is not None},
         versions=record.versions,
         machine=record.machine,
+        calibrator=row.calibrator,
+        others=metrics,
     )
-    cell.write(
-        study,
-        Confidences(
-            familiar.confidence,
-            familiar.predicted == familiar.labels,
-            familiar.confidence[:0] if unfamiliar is None else unfamiliar.confidence,
-        ),
+    cell.write(study, {how: _confidences(said) for how, said in answers.items()})
+
+
+def _confidences(said: Answer) -> Confidences:
+    p, labels = said.test.probabilities, said.test.labels
+    assert labels is not None
+    return Confidences(
+        said.test.confidence,
+        said.test.correct,
+        p[:0, 0] if said.ood is None else said.ood.confidence,
+        -np.log(np.maximum(p[np.arange(len(p)), labels], np.finfo(np.float64).tiny)),
     )
 
 

@@ -9,27 +9,22 @@ fingerprint of what determines it.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from math import ceil
 from pathlib import Path
 from typing import Any
 
-from calibrant.calibrators import Calibrator
 from calibrant.config import RunConfig
 from calibrant.errors import UserError
 from calibrant.inference import Inference
-from calibrant.methods import METHODS, NO_CALIBRATOR, named
+from calibrant.methods import AXES, METHODS, NO_CALIBRATOR, Method
 from calibrant.objectives import objectives
-from calibrant.recipe import make, read_recipe
+from calibrant.recipe import OWN, make, read_recipe
 from calibrant.registry import pick
 from calibrant.runs.texts import load_splits
 from calibrant.study.cells import Key, read_cell, variant
 from calibrant.study.defaults import beside_defaults
 from calibrant.study.presets import PARAMETERS, PRESETS, Preset
-
-PAPER_METHODS = (
-    *("bert", "temperature-scaling", "mc-dropout", "label-smoothing", "entropy-regularized", "vat"),
-    *("mixup", "manifold-mixup", "manifold-smoothing"),
-)
-"""The nine rows of the paper's tables."""
+from calibrant.study.rows import ROWS
 
 ABLATION: tuple[dict[str, Any], ...] = (
     {},
@@ -57,7 +52,10 @@ class Request:
     methods: tuple[str, ...]
     seeds: tuple[int, ...]
     parts: tuple[str, ...]
-    search_dataset: str | None  # whose choice all datasets use; None: each has its own
+
+    def chooser(self, dataset: str) -> str:
+        """The dataset whose hyper-parameters this one takes."""
+        return self.preset.searched_on.get(dataset, dataset)
 
 
 def request(
@@ -66,14 +64,13 @@ def request(
     methods: Sequence[str] = (),
     seeds: Sequence[int] = (),
     parts: Sequence[str] = (),
-    search_dataset: str | None = None,
 ) -> Request:
-    """A request; what is left out is the preset's: its datasets and seeds, the paper's methods, ``main``."""
+    """A request; what is left out is the preset's: its datasets, rows and seeds, and ``main``."""
     chosen = pick("preset", preset, PRESETS)
-    for dataset in (*datasets, *(() if search_dataset is None else (search_dataset,))):
+    for dataset in datasets:
         pick(f"dataset of the preset {preset}", dataset, chosen.datasets)
     for method in methods:
-        pick("method", method, METHODS)
+        pick("method", method, ROWS)
     for part in parts:
         pick("part", part, dict.fromkeys(PARTS))
     for seed in seeds:
@@ -82,11 +79,17 @@ def request(
     return Request(
         chosen,
         _once(datasets) or tuple(chosen.datasets),
-        _once(methods) or PAPER_METHODS,
+        _once(methods) or chosen.methods,
         _once(seeds) or chosen.seeds,
         _once(parts) or ("main",),
-        search_dataset,
     )
+
+
+def requests(preset: str = "laptop", **named: Sequence[Any]) -> list[Request]:
+    """What is named of a preset; where nothing is, its programme in its order."""
+    if any(named.values()):
+        return [request(preset, **named)]
+    return [request(preset, **part) for part in pick("preset", preset, PRESETS).programme]
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,6 @@ class Planned:
     key: Key
     trainings: tuple[Training, ...]  # several for an ensemble
     inference: Inference
-    calibrator: Calibrator | None
     max_test_samples: int | None
     fingerprint: str
 
@@ -161,18 +163,29 @@ def plan(asked: Request, chosen: Chosen) -> list[Planned]:
 
 
 def training(
-    preset: Preset, dataset: str, method: str, settings: Mapping[str, Any], seed: int, **more: Any
+    preset: Preset, dataset: str, row: str, settings: Mapping[str, Any], seed: int, **more: Any
 ) -> Training:
-    """The training that a method needs, with these hyper-parameters over the preset's own."""
-    name = METHODS[method].objective
-    objective = make("objective", name, objectives(), {**preset.objectives.get(name, {}), **settings})
-    written_out = {"name": name, **asdict(objective)}  # type: ignore[call-overload]
-    row = named(replace(METHODS[method], inference="single", calibrator=None)).name
-    if row not in METHODS:  # that of the default, which no other row shares
-        row, more = method, {"calibrator": NO_CALIBRATOR, **more}
-    config = preset.config(dataset, method=row, objective=written_out, seed=seed, **more)
-    data = _data(preset.config(dataset).model_dump_json())
-    steps = -(-data["train"]["n"] // config.batch_size) * config.epochs
+    """The training that a row needs, with these hyper-parameters over the preset's own."""
+    method = METHODS[ROWS[row].method]
+    objective = make(
+        "objective",
+        method.objective,
+        objectives(),
+        {**preset.objectives.get(method.objective, {}), **settings},
+    )
+    written_out = {"name": method.objective, **asdict(objective)}  # type: ignore[call-overload]
+    own = {axis: preset.settings[axis] for axis in OWN if axis in preset.settings}
+
+    def axes(of: Method) -> list[Any]:
+        return [getattr(replace(of, **own), axis) for axis in AXES]
+
+    alone = replace(method, inference="single", calibrator=None)
+    shared = [name for name, other in METHODS.items() if axes(other) == axes(alone)]
+    name = shared[0] if shared else method.name
+    more = more if shared else {"calibrator": NO_CALIBRATOR, **more}
+    config = preset.config(dataset, method=name, objective=written_out, seed=seed, **more)
+    data = _data(preset.config(dataset, max_train_samples=config.max_train_samples).model_dump_json())
+    steps = 0 if method.frozen else -(-data["train"]["n"] // config.batch_size) * config.epochs
     fingerprint = config.fingerprint(data=data, objective_settings=written_out)
     other_model = None if config.model == preset.config(dataset).model else config.model
     return Training(config, fingerprint, steps, other_model)
@@ -207,27 +220,32 @@ def _planned(
     seed: int,
     differing: tuple[tuple[str, Any], ...],
 ) -> Planned:
-    preset, found = asked.preset, chosen.get(asked.search_dataset or dataset, {}).get(method, {})
+    preset, found = asked.preset, chosen.get(asked.chooser(dataset), {}).get(method, {})
     textcnn = dict(differing) == TEXTCNN
     if textcnn:
         settings, more = found, {**TEXTCNN, "layers": None, **preset.textcnn}
     else:
         settings, more = {**found, **dict(differing)}, {}
-    recipe = read_recipe(RunConfig(dataset=dataset, method=method))
+    recipe = read_recipe(RunConfig(dataset=dataset, method=ROWS[method].method))
     members = [
         training(preset, dataset, method, settings, seed + i, **more) for i in range(recipe.inference.members)
     ]
-    calibrator = None if recipe.calibrator is None else recipe.calibrator.name
     fingerprint = members[0].config.fingerprint(
         training=members[0].fingerprint,
         inference={"name": recipe.inference.name, **asdict(recipe.inference)},  # type: ignore[call-overload]
-        calibrator=calibrator,
+        answers=ROWS[method].name,
         max_test_samples=preset.max_test_samples,
     )
     key = Key(dataset, method, seed, variant(dict(differing)))
-    return Planned(
-        key, tuple(members), recipe.inference, recipe.calibrator, preset.max_test_samples, fingerprint
-    )
+    return Planned(key, tuple(members), recipe.inference, preset.max_test_samples, fingerprint)
+
+
+def for_search(preset: Preset, dataset: str) -> dict[str, Any]:
+    """Settings of a search's training that differ from the preset's."""
+    if preset.search_share == 1:
+        return dict(preset.search)
+    whole = sum(part["n"] for part in _data(preset.config(dataset).model_dump_json()).values())
+    return {**preset.search, "max_train_samples": ceil(whole / preset.search_share)}
 
 
 @cache

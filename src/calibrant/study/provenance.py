@@ -12,9 +12,12 @@ from calibrant.methods import METHODS
 from calibrant.study.cells import Cell
 from calibrant.study.defaults import beside_defaults
 from calibrant.study.published import published_sizes
+from calibrant.study.rows import ROWS
 from calibrant.types import Texts
 
 PARTS = {"train": "train", "dev": "dev", "test": "test", "ood": "unfamiliar"}
+DOUBT = 0.04
+"""How far a mean confidence may lie below the accuracy."""
 SETTINGS = ("model", "layers", "max_length", "epochs", "batch_size", "learning_rate")
 
 
@@ -35,7 +38,7 @@ def notes(cells: Sequence[Cell]) -> list[str]:
     For each dataset, its texts and the settings of training, which every cell should have had alike; then
     what was not as ever: hyper-parameters, and seeds that are not independent.
     """
-    about = (_on_data, _on_machines, _on_hyper_parameters, _on_ensembles, _on_hopeless)
+    about = (_on_data, _on_machines, _on_hyper_parameters, _on_ensembles, _on_hopeless, _on_doubters)
     return [note for notes_of in about for note in notes_of(cells)]
 
 
@@ -105,7 +108,9 @@ def sharing_members(cells: Iterable[Cell]) -> list[Cell]:
 
     Member m of the ensemble of seed s is the model of seed s + m.
     """
-    ensembles = [cell for cell in cells if METHODS[cell.key.method].inference == DeepEnsemble.name]
+    ensembles = [
+        cell for cell in cells if METHODS[ROWS[cell.key.method].method].inference == DeepEnsemble.name
+    ]
     return [
         cell
         for cell in ensembles
@@ -124,6 +129,33 @@ def _on_hopeless(cells: Iterable[Cell]) -> list[str]:
     return [
         f"{dataset}: less than half of the best accuracy, and so never bold: {', '.join(rows)}."
         for dataset, rows in found.items()
+    ]
+
+
+def _on_doubters(cells: Iterable[Cell]) -> list[str]:
+    found: dict[str, dict[str, None]] = {}
+    for cell in doubters(cells):
+        found.setdefault(cell.key.dataset, {})[cell.key.row] = None
+    return [
+        f"{dataset}: confidence more than {100 * DOUBT:.0f} points below accuracy, which NBAUCC rewards, and "
+        f"so never bold there: {', '.join(rows)}."
+        for dataset, rows in found.items()
+    ]
+
+
+def doubters(cells: Iterable[Cell]) -> list[Cell]:
+    """Cells of rows whose mean confidence is more than ``DOUBT`` below their mean accuracy.
+
+    NBAUCC rewards doubt as such: see ``rows.constant``.
+    """
+    rows: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        rows.setdefault((cell.key.dataset, cell.key.row), []).append(cell)
+    return [
+        cell
+        for of in rows.values()
+        if fmean(c.metrics["accuracy"] - c.metrics["mean_confidence_test"] for c in of) > DOUBT
+        for cell in of
     ]
 
 

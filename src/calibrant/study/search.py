@@ -5,6 +5,9 @@
 ECE(h) and acc(h) are means over seeds s of what a training with h and s has on the n texts of dev. The paper
 does not say the condition; without it a model that learns nothing, and knows, is the best calibrated.
 
+A preset may have the trainings of a search see a part of the training texts only, for less time. They are
+then looked at on those texts of the whole dev set that this part does not hold.
+
 Nothing here looks at test texts: trainings see train and dev, and a study's cells are planned from the choice
 that this leaves in ``chosen.json``.
 """
@@ -12,6 +15,7 @@ that this leaves in ``chosen.json``.
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,14 +23,17 @@ from typing import Any
 import numpy as np
 
 from calibrant._system.atomic import write_json
+from calibrant._system.lock import alone
 from calibrant.classifier import of_run
 from calibrant.errors import Diverged, UserError
 from calibrant.metrics.dev import dev_figures
 from calibrant.runs.texts import load_splits
 from calibrant.study.cells import variant
-from calibrant.study.measuring import trained
-from calibrant.study.plan import Chosen, Job, Request, Training, training
-from calibrant.types import Progress
+from calibrant.study.measuring import mine, trained
+from calibrant.study.plan import Chosen, Job, Request, Training, for_search, training
+from calibrant.study.presets import Preset
+from calibrant.tasks.train import training_times
+from calibrant.types import Progress, Texts
 
 Points = dict[str, tuple[Training, ...]]
 """The trainings of each point of a grid, one a seed, by the point's ``variant``."""
@@ -59,7 +66,7 @@ class Search:
     def __init__(self, study: Path, asked: Request) -> None:
         self.study, self.asked = study, asked
         chosen = read_chosen(study)
-        where = asked.datasets if asked.search_dataset is None else (asked.search_dataset,)
+        where = dict.fromkeys(map(asked.chooser, asked.datasets))
         self.grids: dict[tuple[str, str], Points] = {}
         for dataset, method in product(where, asked.methods):
             if "search" in asked.parts and method in asked.preset.grids:
@@ -76,9 +83,9 @@ class Search:
                 f"add one of {', '.join(grids)} to --methods, or leave out that part."
             )
         for dataset, method in self.grids:
-            using = (dataset,) if self.asked.search_dataset is None else self.asked.preset.datasets
+            using = [name for name in self.asked.preset.datasets if self.asked.chooser(name) == dataset]
             # What was measured with other hyper-parameters (`--parts parameters`) tells of the points, too.
-            for measured in with_results(self.study, using, (method, f"{method}__*", f"{method},*")):
+            for measured in with_results(self.study, using, (method, f"{method}__*")):
                 raise UserError(
                     f"{measured} holds test results, and hyper-parameters are chosen before those are "
                     "known; leave out the part `search`, remove that folder, or give another --out."
@@ -94,7 +101,11 @@ class Search:
         return [Job((t,)) for t in self.trainings() if not _path(self.study, t).exists()]
 
     def choose(self) -> list[Training]:
-        """Write into ``chosen.json`` what has been looked at in full; the trainings that were not chosen."""
+        """Write into ``chosen.json`` what has been looked at in full; the trainings that no cell will use."""
+        with alone(self.study):
+            return self._choose()
+
+    def _choose(self) -> list[Training]:
         lost: list[Training] = []
         for (dataset, method), points in list(self.grids.items()):
             if not all(_path(self.study, t).exists() for of in points.values() for t in of):
@@ -117,7 +128,8 @@ class Search:
             }
             write_json(self.study / "chosen.json", chosen)
             del self.grids[dataset, method]
-            lost += [t for point, of in points.items() if point != best for t in of]
+            cells_use_it = not for_search(self.asked.preset, dataset)
+            lost += [t for point, of in points.items() if point != best or not cells_use_it for t in of]
         return lost
 
     def refuse_hopeless(self) -> None:
@@ -132,9 +144,10 @@ class Search:
     def _points(self, dataset: str, method: str) -> Points:
         grid = self.asked.preset.grids[method]
         points = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+        more = for_search(self.asked.preset, dataset)
         return {
             variant(point): tuple(
-                training(self.asked.preset, dataset, method, point, seed) for seed in self.asked.seeds
+                training(self.asked.preset, dataset, method, point, seed, **more) for seed in self.asked.seeds
             )
             for point in points
         }
@@ -192,20 +205,32 @@ def without_loss(accuracies: Mapping[str, float], n: int) -> list[str]:
     return [point for point, a in accuracies.items() if a >= best - 2 * math.sqrt(best * (1 - best) / n)]
 
 
-def look_at_dev(study: Path, job: Job, progress: Progress) -> None:
+def look_at_dev(study: Path, preset: Preset, job: Job, progress: Progress) -> None:
     """Train, and write down what the model says of dev, or that it diverged."""
     (training,) = job.trainings
-    _path(study, training).parent.mkdir(exist_ok=True)
-    try:
-        run = trained(study, training, progress)
-    except Diverged as error:  # with these hyper-parameters, which is something to know of them
-        found: dict[str, Any] = {"failed": str(error)}
-    else:
-        classifier, dev = of_run(run), load_splits(run.config).dev
-        probabilities = classifier.predict_proba(dev.texts, progress, "dev")
-        figures = dev_figures(probabilities, classifier.class_ids(dev))
-        found = {"n_dev": len(dev)} | {f"dev_{name}": value for name, value in figures.items()}
-    write_json(_path(study, training), {"config": training.config.model_dump(), **found})
+    with mine(study, job):
+        if _path(study, training).exists():  # another process was quicker
+            return
+        _path(study, training).parent.mkdir(exist_ok=True)
+        try:
+            run = trained(study, training, progress)
+        except Diverged as error:  # with these hyper-parameters, which is something to know of them
+            found: dict[str, Any] = {"failed": str(error)}
+        else:
+            classifier, dev = of_run(run), unseen_dev(preset, training)
+            probabilities = classifier.predict_proba(dev.texts, progress, "dev")
+            figures = dev_figures(probabilities, classifier.class_ids(dev))
+            found = {"n_dev": len(dev)} | {f"dev_{name}": value for name, value in figures.items()}
+            found |= training_times([run])
+        write_json(_path(study, training), {"config": training.config.model_dump(), **found})
+
+
+def unseen_dev(preset: Preset, training: Training) -> Texts:
+    """The dataset's dev texts but those that this training sees."""
+    dev = load_splits(preset.config(str(training.config.dataset))).dev
+    seen = set(load_splits(training.config).train.texts)
+    kept = [(t, label) for t, label in zip(dev.texts, dev.labels or (), strict=True) if t not in seen]
+    return replace(dev, texts=[text for text, _ in kept], labels=[label for _, label in kept])
 
 
 def with_results(study: Path, datasets: Iterable[str], methods: Iterable[str]) -> list[Path]:

@@ -17,11 +17,11 @@ import numpy as np
 from scipy.stats import rankdata
 
 from calibrant.errors import UserError
-from calibrant.methods import METHODS
 from calibrant.registry import pick
 from calibrant.study.cells import Cell
 from calibrant.study.measures import measures
 from calibrant.study.provenance import sharing_members
+from calibrant.study.rows import ROWS
 from calibrant.study.seeds import Series, differences
 
 Verdict = Literal["better", "worse", "not shown", "out of reach"]
@@ -108,7 +108,7 @@ def compare(
     if not 0 < level < 1:
         raise UserError(f"--level must lie between 0 and 1, got {level}.")
     measure = pick("metric", metric, measures())
-    pick("method", method, METHODS)
+    pick("method", method, ROWS)
     sign = 1 if measure.higher_is_better else -1
     sharing = {cell.key for cell in sharing_members(cells)}
     if any(key.method == method for key in sharing):
@@ -137,7 +137,9 @@ def compare(
 def _within(
     dataset: str, found: Mapping[str, Series], method: str, sign: int, level: float
 ) -> list[Comparison]:
-    others = [other for other in METHODS if other in found and other != method]
+    others = [
+        other for other, row in ROWS.items() if other in found and other != method and row.instead is None
+    ]
     pairs = {other: d for other in others if (d := differences(found[method], found[other]))}
     tests = {other: signed_rank([sign * value for value in d]) for other, d in pairs.items()}
     adjusted = holm([test.p for test in tests.values()])

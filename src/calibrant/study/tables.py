@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from calibrant.data import datasets
-from calibrant.methods import METHODS
 from calibrant.study.cells import Cell
 from calibrant.study.measures import DETECTIONS, Measure, measures
-from calibrant.study.provenance import PARTS, hopeless, notes, sharing_members
+from calibrant.study.provenance import PARTS, doubters, hopeless, notes, sharing_members
 from calibrant.study.published import published, published_sizes
+from calibrant.study.rows import ROWS
 from calibrant.study.seeds import RULE, Series, clear_winner, mean_and_std
 
 PLAIN = "bert"
@@ -99,7 +99,7 @@ def more(cells: Sequence[Cell]) -> list[Table]:
     tables = []
     for dataset in _in_order({cell.key.dataset for cell in _main(cells)}):
         there = {cell.key.method for cell in _main(cells) if cell.key.dataset == dataset}
-        rows = {method: (method, "") for method in METHODS if method in there}
+        rows = {method: (method, "") for method in ROWS if method in there}
         columns = [(dataset, measure) for measure in shown]
         table = _measured(costed, f"more-{dataset}", f"More on {dataset}", rows, columns)
         if _clock(cells, dataset) == "seconds":
@@ -140,7 +140,7 @@ TABLES: Mapping[str, Callable[[Sequence[Cell]], list[Table]]] = {
 def _by_dataset(cells: Sequence[Cell], measure: Measure) -> Table:
     """A column for each of the paper's datasets and those measured besides, a row for each method."""
     there = {cell.key.method for cell in _main(cells)} | {method for _, _, method, _ in published()}
-    rows = {method: (method, "") for method in METHODS if method in there}
+    rows = {method: (method, "") for method in ROWS if method in there}
     names = _in_order({*published_sizes(), *(cell.key.dataset for cell in _main(cells))})
     table = _measured(cells, measure.name, measure.heading, rows, [(name, measure) for name in names])
     return replace(
@@ -176,6 +176,9 @@ def _column(
     if measure.higher_is_better is not None:
         here = [cell for cell in cells if cell.key.dataset == dataset]
         of_no_use = {_which(cell) for cell in hopeless(here)}
+        of_no_use |= {_which(cell) for cell in here if ROWS[cell.key.method].instead is not None}
+        if _is_nbaucc(measure):
+            of_no_use |= {_which(cell) for cell in doubters(here)}
         beside = {row: series for row, series in measured.items() if rows[row] not in of_no_use}
         winner = clear_winner(beside, measure.higher_is_better)
         if winner is not None and rows[winner] in {_which(cell) for cell in sharing_members(here)}:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import torch
 
+from calibrant.errors import Busy
 from calibrant.study.executors.base import Done, Executor, Work, attempt
 from calibrant.study.plan import Job
 from calibrant.types import Progress
@@ -13,7 +14,10 @@ from calibrant.types import Progress
 
 @dataclass(frozen=True)
 class Local(Executor):
-    """This process, with all cores for each job unless ``threads`` says fewer."""
+    """This process, with all cores for each job unless ``threads`` says fewer.
+
+    Several processes with the same study share its jobs: so many workers as times the command was started.
+    """
 
     name: ClassVar[str] = "local"
 
@@ -22,14 +26,22 @@ class Local(Executor):
         return torch.get_num_threads()
 
     def run(self, work: Work, jobs: Sequence[Job], progress: Progress) -> Iterator[Done]:
-        """In the order given."""
+        """In the order given; those that another process is at are tried once more after the others."""
         if self.threads is not None:
             torch.set_num_threads(self.threads)
+        busy = []
         for number, job in enumerate(jobs, start=1):
-            config = job.trainings[0].config
-            where = f"{number} of {len(jobs)} ({config.dataset}, seed {config.seed})"
+            outcome = attempt(work, job, _numbered(progress, f"{number} of {len(jobs)}", job))
+            if isinstance(outcome, Busy):
+                busy.append((number, job))
+            else:
+                yield job, outcome
+        for number, job in busy:
+            yield job, attempt(work, job, _numbered(progress, f"{number} of {len(jobs)}", job))
 
-            def of_this_job(what: str, done: int, total: int, where: str = where) -> None:
-                progress(f"{where} {what}", done, total)
 
-            yield job, attempt(work, job, of_this_job)
+def _numbered(progress: Progress, number: str, job: Job) -> Progress:
+    config = job.trainings[0].config
+    return lambda what, done, total: progress(
+        f"{number} ({config.dataset}, seed {config.seed}) {what}", done, total
+    )

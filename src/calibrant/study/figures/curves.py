@@ -13,6 +13,7 @@ from calibrant.pages.plots import FAINT, GAP, INK, dress
 from calibrant.study.cells import Confidences
 from calibrant.study.figures.base import DatasetCells, Drawing, FigureOfCells, mean_and_deviation
 from calibrant.study.figures.captions import about
+from calibrant.study.rows import ROWS
 
 # Told apart by those who see colours differently too (Okabe and Ito), the second time round by dashes.
 COLOURS = (INK, "#e69f00", "#56b4e9", "#009e73", "#cc79a7", "#0072b2")
@@ -21,14 +22,14 @@ OUR_OWN = "manifold-smoothing"
 STYLES: dict[str, dict[str, Any]] = {
     name: {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS)], "linewidth": 1.2}
     for i, name in enumerate(
-        sorted(METHODS, key=lambda name: METHODS[name].start == "probe")
+        sorted(ROWS, key=lambda name: METHODS[ROWS[name].method].start == "probe")
     )  # the paper's first
 } | {OUR_OWN: {"color": GAP, "linestyle": "-", "linewidth": 2.4}}
 
 
 def draw(cells: DatasetCells) -> Drawing:
     """A line for each method that was measured: the mean over its seeds, in a band of one deviation."""
-    measured = {name: cells.of(name) for name in METHODS if cells.of(name)}
+    measured = {name: cells.of(name) for name in ROWS if cells.of(name)}
     if not measured:
         raise cells.lacks(["any method"], "--parts main")
     used = [cell for by_seed in measured.values() for cell in by_seed.values()]
