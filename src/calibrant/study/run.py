@@ -2,7 +2,6 @@
 
 STUDY/study.json         the preset, and how many threads a training has
       runs/<training>/   run directories
-      probes/            linear probes, from which trainings start
       search/            what trainings of the search said of dev, and Optuna's journal
       chosen.json        the hyper-parameters that followed
       cells/             what was measured (cells.py)
