@@ -14,7 +14,7 @@ with open("train.csv", "w", newline="") as file:
     csv.writer(file).writerows([("text", "label"), *{rows}])
 import calibrant
 from calibrant import RunConfig
-config = RunConfig(train="train.csv", model={model!r}, max_length=32, epochs=2, batch_size=16, patience=2)
+config = RunConfig(train="train.csv", model={model!r}, max_length=32, epochs=2, batch_size=16)
 run = calibrant.train(config, out="run")
 """
 

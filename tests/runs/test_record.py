@@ -90,7 +90,9 @@ OLD = {  # as the version that wrote format 1 left it, of a run with a calibrato
 
 OF_THE_RECIPE = {  # what a record of before the recipe lacks, as it is then read
     "method": {"start": "random", "frozen": False, "pooling": "native", "keep": "accuracy", "patience": 0},
-    "config": {"start": None, "pooling": None, "keep": None, "patience": None},
+    "config": dict.fromkeys(
+        ("start", "pooling", "keep", "patience", "lora", "lora_targets", "pair_column", "class_weights")
+    ),
 }
 
 

@@ -81,9 +81,12 @@ def listening(service):
         at.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Headless Chromium. `.ci/run` sets CALIBRANT_BROWSER=required: there its absence is a failure."""
+    """Headless Chromium. `.ci/run` sets CALIBRANT_BROWSER=required: there its absence is a failure.
+
+    It is open for one file: its event loop is this thread's meanwhile, and nobody else can have one.
+    """
     required = os.environ.get("CALIBRANT_BROWSER") == "required"
     path = next((p for p in ("/usr/bin/chromium", "/usr/bin/chromium-browser") if os.path.exists(p)), None)
     if path is None:

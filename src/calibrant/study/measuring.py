@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,8 +42,12 @@ def trained(study: Path, training: Training, progress: Progress) -> Run:
 def mine(study: Path, job: Job) -> Iterator[None]:
     """The job is this process's alone; ``Busy`` is raised where another one of the same study is at it."""
     folder = job.trainings[0].folder(study)
-    folder.mkdir(parents=True, exist_ok=True)
-    with alone(folder, "trained"):
+    with ExitStack() as held:
+        while True:
+            folder.mkdir(parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):  # another one has just dropped the run, and its folder
+                held.enter_context(alone(folder, "trained"))
+                break
         yield
 
 

@@ -23,13 +23,14 @@ def outlook(study: Path | str, asked: Sequence[Request], progress: Progress = si
     """
     study, preset = Path(study).absolute(), asked[0].preset
     jobs, cells, finished, planned = list[tuple[str, Job]](), 0, 0, set[Key]()
-    chosen, found = {}, settings(read_chosen(study))
-    last = {row: {name: values[-1] for name, values in grid.items()} for row, grid in preset.grids.items()}
-    for dataset in preset.datasets:
-        chosen[dataset] = {**last, **found.get(dataset, {})}
     for part in asked:
         check_study(study, part)
-        search = Search(study, part)
+    searches = [Search(study, part) for part in asked]
+    chosen = {dataset: dict(rows) for dataset, rows in settings(read_chosen(study)).items()}
+    for dataset, row in (key for search in searches for key in search.grids):
+        last = {name: values[-1] for name, values in preset.grids[row].items()}
+        chosen.setdefault(dataset, {})[row] = last
+    for part, search in zip(asked, searches, strict=True):
         search.check()
         own = [cell for cell in plan(part, chosen) if cell.key not in planned]
         planned.update(cell.key for cell in own)
