@@ -54,3 +54,10 @@ def test_listing_methods_loads_nothing_heavy():
     *table, loaded = told.stdout.splitlines()
     assert (told.returncode, loaded, told.stderr) == (0, "[]", "")
     assert "calibrant" in table[3]
+
+
+def test_answering_does_without_the_statistics_of_monitoring():
+    """They take half a second to load."""
+    code = "import sys, calibrant.tasks.predict; print('scipy.stats' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert told.stdout == "False\n", told.stderr

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import kolmogi, kolmogorov, ndtri
-from scipy.stats import binomtest, fisher_exact
 
 from calibrant.metrics.ece import assign_bins, bin_gaps, total_gap
 
@@ -134,6 +133,8 @@ def abstention_shift(then: int, n: int, now: int, m: int) -> Shift:
     >>> abstention_shift(then=25, n=100, now=50, m=100).distance
     0.25
     """
+    from scipy.stats import fisher_exact  # here, since `predict` reads this file and does without
+
     return Shift(now / m - then / n, float(fisher_exact([[then, n - then], [now, m - now]]).pvalue))
 
 
@@ -146,6 +147,8 @@ def _standard_error(accuracy: float, m: int, residual: Floats) -> float:
 
 def share(k: int, n: int, level: float) -> Interval:
     """k of n, with the bounds of Clopper and Pearson."""
+    from scipy.stats import binomtest
+
     bounds = binomtest(k, n).proportion_ci(confidence_level=1 - level, method="exact")
     return Interval(k / n, float(bounds.low), float(bounds.high))
 
