@@ -34,6 +34,7 @@ from calibrant.models.lora import with_lora
 from calibrant.models.pretrained import load_classifier
 from calibrant.models.split import SplitModel
 from calibrant.objectives import CrossEntropy, ManifoldSmoothing
+from calibrant.runs import checkpoints
 from calibrant.tasks import train as task
 from calibrant.types import Batch, Prediction
 from recipe import split
@@ -56,26 +57,26 @@ def run(variant: str, rate: float | None, seed: int) -> dict:
     splits, asked = split("banking77", seed)
     task.load_splits = lambda config: splits  # the texts are drawn there
     config = RunConfig(train="texts of the benchmark", seed=seed, learning_rate=rate, **VARIANTS[variant])
-    folder, checkpoints = Path(tempfile.mkdtemp(prefix="lora-")), []
-    keep = task.checkpoints.seal
+    folder, sizes = Path(tempfile.mkdtemp(prefix="lora-")), []
+    keep = checkpoints.seal
 
     def seal(checkpoint: Path) -> None:
-        checkpoints.append(size(checkpoint))
+        sizes.append(size(checkpoint))
         keep(checkpoint)
 
-    task.checkpoints.seal = seal
+    checkpoints.seal = seal
     try:
         made = task.train(config, out=folder / "run")
         weights = "adapter/adapter_model.safetensors" if config.lora else "model/model.safetensors"
         stored = {
             "what was trained": round((folder / "run" / weights).stat().st_size / MB, 2),
-            "checkpoint": checkpoints[-1],
+            "checkpoint": sizes[-1],
             "run": size(folder / "run"),
         }
         classifier = of_run(made)
         said = {part: classifier.outputs(texts.texts) for part, texts in asked.items()}
     finally:
-        task.checkpoints.seal = keep
+        checkpoints.seal = keep
         shutil.rmtree(folder)
     familiar = Prediction(said["test"].probabilities, classifier.class_ids(asked["test"]))
     figures = measure(familiar, None)

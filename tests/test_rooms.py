@@ -44,6 +44,14 @@ ROOMS["exports"] = (
         *("_system", "data", "models", "inference", "decide", "runs", "classifier"),
     }
 )
+ROOMS["fitting"] = BASE | {
+    *("_system", "config", "data", "methods", "models", "recipe", "inference", "calibrators", "metrics"),
+    *("training", "runs", "classifier", "pages"),
+}
+ROOMS["audits"] = BASE | {
+    *("_system", "data", "methods", "models", "calibrators", "metrics", "decide"),
+    *("runs", "classifier", "exports", "pages"),
+}
 ROOMS["testing"] = BASE | NUMBERS | {"models", "objectives"}
 ROOMS["service"] = BASE | {"data", "calibrators", "decide", "runs", "classifier"}
 WORKROOMS = set(ROOMS) - {"testing"}  # that is for tests, ours and others'

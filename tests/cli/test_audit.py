@@ -8,10 +8,9 @@ import pytest
 import torch
 import transformers as hf
 
+from calibrant.audits.subject import load_subject
 from calibrant.classifier import Classifier
-from calibrant.errors import UserError
-from calibrant.tasks.audit import _subject
-from support.encoders import SMALL, tiny
+from support.encoders import SMALL, tiny, tiny_gpt
 from support.made_runs import LABELS, opinionated
 from support.sentences import one_sentence
 from support.tiny import UNFAMILIAR, corpus, tiny_bert, tiny_tokenizer
@@ -28,7 +27,7 @@ def draw_labels(folder, model, part, n, seed):
     """A file of texts whose labels are drawn from the model's own probabilities: it is calibrated there."""
     words = [text for text, _ in corpus(2 * n, seed=seed)]
     texts = [f"{first} {second}" for first, second in zip(words[:n], words[n:], strict=True)]
-    subject = _subject(str(model), max_length=32)
+    subject = load_subject(str(model), max_length=32)
     p = subject.predict_proba(texts)
     draw = np.random.default_rng(seed).random((n, 1))
     ids = (p.cumsum(axis=1) < draw).sum(axis=1)
@@ -208,16 +207,9 @@ def test_labels_by_id(command, here, tmp_path):
     assert json.loads(out)["metrics"] == by_id["metrics"]
 
 
-def gpt(padding):
-    torch.manual_seed(0)
-    sizes = {"vocab_size": 64, "n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 64}
-    sizes |= {"bos_token_id": 2, "eos_token_id": 3}
-    return hf.GPT2ForSequenceClassification(hf.GPT2Config(**sizes, num_labels=3, pad_token_id=padding))
-
-
 def test_a_decoder_is_measured_and_takes_a_temperature(command, here, tmp_path):
     """Its last layer has no bias, and training cannot take it apart: only its forward pass is asked for."""
-    model = gpt(padding=0)
+    model = tiny_gpt(padding=0)
     save(model, tmp_path / "gpt", loudness=15)
     draw_labels(tmp_path, tmp_path / "gpt", "test", 200, seed=1)
     draw_labels(tmp_path, tmp_path / "gpt", "dev", 100, seed=2)
@@ -236,46 +228,6 @@ def test_a_decoder_is_measured_and_takes_a_temperature(command, here, tmp_path):
     assert (tmp_path / "plain" / "model.safetensors").exists()
     assert result["advice"]["action"] == "retrain"  # of "unfamiliar" text it is as sure
     assert result["next"] == (f"calibrant train --dev {tmp_path}/dev.csv --train train.csv --out runs/gpt")
-
-
-@pytest.mark.parametrize("told", [None, -1, 4], ids=["none", "none in older configs", "another"])
-def test_a_decoder_is_padded_with_what_it_looks_for(tmp_path, told):
-    """It answers by its last token, so that padding which it does not know would speak for the text."""
-    gpt(told).save_pretrained(tmp_path)
-    tiny_tokenizer().save_pretrained(tmp_path)
-    subject = _subject(str(tmp_path), max_length=None)
-    texts = [text for text, _ in corpus(8, seed=6)]
-    together = subject.outputs(texts).logits
-    alone = [subject.outputs([text]).logits[0] for text in texts]
-    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-5)
-    assert np.ptp(together, axis=0).max() > 0.01
-    assert subject.models[0].config.pad_token_id == subject.tokenizer.pad_token_id == (4 if told == 4 else 0)
-
-
-def test_a_model_that_reads_padding_is_refused(tmp_path):
-    """XLNet, which answers by the last position, whatever is there, and says that it takes -1 tokens."""
-    torch.manual_seed(0)
-    sizes = {"vocab_size": 64, "d_model": 32, "n_layer": 1, "n_head": 2, "d_inner": 32, "num_labels": 3}
-    hf.XLNetForSequenceClassification(hf.XLNetConfig(**sizes, pad_token_id=0)).save_pretrained(tmp_path)
-    tiny_tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(UserError) as refused:
-        _subject(str(tmp_path), max_length=None)
-    assert str(refused.value) == (
-        "XLNetForSequenceClassification gives a text other probabilities when it is padded on the right to "
-        "the length of another, and cannot be measured."
-    )
-
-
-@pytest.mark.parametrize("family", ["textcnn", "t5"])
-def test_a_model_without_a_limit(tmp_path, family):
-    """Neither its config nor its tokenizer has one; a text of 10³⁰ tokens is beyond any library."""
-    tiny(family).save_pretrained(tmp_path)
-    tiny_tokenizer().save_pretrained(tmp_path)
-    assert _subject(str(tmp_path), max_length=600).max_length == 600
-    subject = _subject(str(tmp_path), max_length=None)
-    assert subject.max_length == 512
-    z = subject.outputs(["card " * n for n in (510, 600)]).logits
-    np.testing.assert_allclose(z[0], z[1], rtol=0, atol=1e-6)  # with two special tokens, 510 are all of it
 
 
 def test_retraining_starts_from_the_model_where_it_can(command, here, csv_file):

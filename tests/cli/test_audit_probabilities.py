@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from calibrant import audit
+from calibrant.audits.subject import load_subject
 from calibrant.calibrators import from_state
 from calibrant.data.files import read_file
 from calibrant.errors import UserError
 from calibrant.metrics import negative_log_likelihood
-from calibrant.tasks.audit import _subject
 from calibrant.types import Outputs
 from support.made_runs import LABELS, opinionated
 from support.sentences import one_sentence
@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
     model.classifier.bias.data *= 4
     model.save_pretrained(here / "model")
     tiny_tokenizer().save_pretrained(here / "model")
-    subject, rng = _subject(str(here / "model"), max_length=32), np.random.default_rng(0)
+    subject, rng = load_subject(str(here / "model"), max_length=32), np.random.default_rng(0)
     for part, n in (("test", 120), ("dev", 80), ("ood", 40)):
         texts = [text for text, _ in corpus(n, seed=n)] if part != "ood" else UNFAMILIAR * 5
         p = subject.predict_proba(texts)

@@ -158,7 +158,7 @@ def test_what_is_finished_is_left_alone_and_more_methods_use_the_trainings_that_
     run_study(study, request("smoke", methods=["bert"], seeds=[0]))
     cell = Key("smoke", "bert", 0).path(study)
     written = cell.stat().st_mtime_ns
-    monkeypatch.setattr("calibrant.tasks.train._train", must_not_train)
+    monkeypatch.setattr("calibrant.fitting.model.fit_model", must_not_train)
     outcome = run_study(study, request("smoke", methods=PLAIN, seeds=[0]))
     assert (outcome.cells, outcome.measured) == (3, 2)
     assert cell.stat().st_mtime_ns == written

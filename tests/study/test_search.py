@@ -86,7 +86,9 @@ def test_the_choice_is_written_before_test_texts_are_read(tmp_path, monkeypatch,
     # once it is written the cells follow from it, and the search is not made again
     test_is_closed()
     written = (study / "chosen.json").read_bytes()
-    monkeypatch.setattr("calibrant.tasks.train._train", must_not_train)  # the chosen ones are trained already
+    monkeypatch.setattr(
+        "calibrant.fitting.model.fit_model", must_not_train
+    )  # the chosen ones are trained already
     outcome = run_study(study, asked)
     assert (outcome.cells, outcome.measured, outcome.jobs) == (2, 2, 2)
     assert (study / "chosen.json").read_bytes() == written

@@ -52,6 +52,14 @@ def tiny(family):
     return cls(copy.deepcopy(config))  # tests change it
 
 
+def tiny_gpt(padding):
+    """A decoder, which answers by its last token."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 64, "n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 64}
+    sizes |= {"bos_token_id": 2, "eos_token_id": 3}
+    return hf.GPT2ForSequenceClassification(hf.GPT2Config(**sizes, num_labels=3, pad_token_id=padding))
+
+
 def assert_says_the_same(family, switch):
     """What ``switch`` does to a model in place changes none of its answers; the model, and it switched."""
     ids = torch.randint(5, 64, (3, 9), generator=torch.Generator().manual_seed(0))

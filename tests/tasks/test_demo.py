@@ -6,7 +6,6 @@ import pytest
 
 from calibrant.data.catalog.newsgroups import _FIRST_15, _OTHER_5
 from calibrant.tasks import demo as story
-from calibrant.tasks import train
 from calibrant.tasks.demo import demo
 from support.tiny import FILLER, UNFAMILIAR, WORDS
 
@@ -69,7 +68,7 @@ def test_the_demo_trains_measures_and_reports(small, monkeypatch, command):
     def nothing_is_trained(*args):
         raise AssertionError("the second run trained again")
 
-    monkeypatch.setattr(train, "_train", nothing_is_trained)
+    monkeypatch.setattr("calibrant.fitting.model.fit_model", nothing_is_trained)
     assert demo(small) == summary
     code, out, _ = command("demo", "--out", str(small))
     assert code == 0

@@ -14,6 +14,7 @@ from calibrant.classifier import Classifier, of_run
 from calibrant.data import datasets
 from calibrant.data.splits import draw, warn_of_overlap
 from calibrant.errors import UserError
+from calibrant.fitting.outcome import training_times
 from calibrant.inference import SinglePass
 from calibrant.methods import NO_CALIBRATOR
 from calibrant.metrics.dev import dev_figures
@@ -25,7 +26,7 @@ from calibrant.study.cells import Cell, Confidences
 from calibrant.study.plan import Job, Planned, Training
 from calibrant.study.provenance import describe
 from calibrant.study.rows import ANSWERS, ROWS
-from calibrant.tasks.train import train, training_times
+from calibrant.tasks.train import train
 from calibrant.types import Outputs, Prediction, Progress, Splits, Texts
 
 logger = logging.getLogger(__name__)

@@ -26,13 +26,13 @@ from calibrant._system.atomic import write_json
 from calibrant._system.lock import alone
 from calibrant.classifier import of_run
 from calibrant.errors import Diverged, UserError
+from calibrant.fitting.outcome import training_times
 from calibrant.metrics.dev import dev_figures
 from calibrant.runs.texts import load_splits
 from calibrant.study.cells import variant
 from calibrant.study.measuring import mine, trained
 from calibrant.study.plan import Chosen, Job, Request, Training, for_search, training
 from calibrant.study.presets import Preset
-from calibrant.tasks.train import training_times
 from calibrant.types import Progress, Texts
 
 Points = dict[str, tuple[Training, ...]]
