@@ -105,6 +105,9 @@ MISTAKES = {
     "predict run test.csv --coverage 90": (
         "The coverage of sets must lie between 0 and 1, got 90; write 0.9 for …"
     ),
+    "predict moved test.csv --coverage 90 --out answers.csv": (  # before the run is asked for its dev texts
+        "The coverage of sets must lie between 0 and 1, got 90; write 0.9 for …"
+    ),
     "predict run test.csv --coverage 0.9 --set-method asp": (
         "Unknown set method 'asp'; did you mean 'aps'? Known: lac, aps."
     ),

@@ -114,6 +114,8 @@ def predict_file(
     Returns:
         How many texts there were, and how many of them were blank or abstained on.
     """
+    if coverage is not None:
+        check_request(coverage, set_method)
     kind = format_of(out, kind)
     check_folder(out.parent, "the file with the answers")
     if out.exists() and Path(file).exists() and out.samefile(file):
