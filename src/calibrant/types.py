@@ -221,7 +221,7 @@ class Decision:
 
     label: str
     confidence: float
-    familiarity: float | None  # the share of familiar texts that are as strange; None: the run cannot tell
+    familiarity: float | None  # share of familiar texts at least as strange; None: the run cannot tell
     abstain: bool  # True: "I don't know"; the label is then only the best guess
     probabilities: dict[str, float]
 

@@ -74,7 +74,7 @@ class Calibrator(ABC):
         return fitted
 
     def familiarity(self, outputs: Outputs) -> Floats | None:
-        """How many familiar texts are as strange, (n,) in (0, 1]; None from a calibrator that cannot tell."""
+        """The share of familiar texts at least as strange, (n,) in (0, 1]; None where it cannot tell."""
         return None
 
     @property

@@ -21,7 +21,7 @@ class Familiarity(Calibrator):
     """p = a·q + (1 − a)/K, where q = softmax(z) and a(x) = min(1, (r(x) + ρ) / (α·(n + 1))).
 
     s(x) is a distance of the text's features from those of the training texts. With s_1 … s_n those of dev,
-    r(x) = #{i : s_i ≥ s(x)} counts the familiar texts that are as strange, and
+    r(x) = #{i : s_i ≥ s(x)} counts the familiar texts that are at least as strange, and
 
         π(x) = (1 + r(x)) / (n + 1)
 

@@ -42,8 +42,8 @@ def export(
 ) -> None:
     """Write a run as a model that needs no calibrant: transformers, ONNX, the hub.
 
-    Plain transformers where the head reads the first token and the calibrator is linear. Else the folder
-    brings a file of code, for pipeline(…, trust_remote_code=True).
+    Plain transformers where the head is transformers' own (--pooling native) and the calibrator is linear.
+    Else the folder brings a file of code, for pipeline(…, trust_remote_code=True).
 
     \b
     Example:  calibrant export runs/tickets tickets-model --onnx

@@ -18,7 +18,7 @@ def run(
         str,
         typer.Option(
             help="laptop (whole datasets on two cores: days), paper (its settings; needs a GPU) or smoke "
-            "(seconds)."
+            "(generated sentences: a minute)."
         ),
     ] = "laptop",
     datasets: Annotated[Several, typer.Option(help="Names, as a,b or repeated [the preset's].")] = None,

@@ -29,7 +29,7 @@ def threshold(
         float | None, typer.Option(help="At most this share of it may be answered, as 0.05.")
     ] = None,
     score: Annotated[
-        str | None, typer.Option(help="What tells it, see `calibrant list scores` [max-probability].")
+        str | None, typer.Option(help="Finds unfamiliar text; see `calibrant list scores` [max-probability].")
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,

@@ -75,9 +75,9 @@ def use_in_words(form: Form) -> list[str]:
     asked = '{"text": "a text", "text_pair": "its second"}' if form.pairs else '"a text"'
     if form.needs_code:
         says = (
-            " `familiarity` is the share of familiar texts that are as strange as this one, where the model "
-            "tells it, and `abstain` is true where it would rather not answer. The code that runs is "
-            "`modeling_calibrant.py`, beside the weights."
+            " `familiarity` is the share of familiar texts that are at least as strange as this one, where "
+            "the model tells it, and `abstain` is true where it would rather not answer. The code that runs "
+            "is `modeling_calibrant.py`, beside the weights."
         )
         answer = '[{"label": …, "score": …, "familiarity": …, "abstain": …}, …]'
     lines = [

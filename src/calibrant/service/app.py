@@ -36,7 +36,7 @@ SAFE = {
 }
 RETRY = {"Retry-After": "1"}
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Problem, "description": "The body is not JSON."},
+    400: {"model": Problem, "description": "The body cannot be read."},
     401: {"model": Problem, "description": "The token is missing or wrong."},
     408: {"model": Problem, "description": "The request came too slowly."},
     413: {"model": Problem, "description": "The body, the list or a text is too large."},

@@ -41,7 +41,7 @@ class Answer(BaseModel):
     label: str = Field(description="The most probable class; with `abstain` only the best guess.")
     confidence: float = Field(description="Its probability.")
     familiarity: float | None = Field(
-        description="The share of familiar texts that are as strange; null where the run cannot tell."
+        description="The share of familiar texts at least as strange; null where the run cannot tell."
     )
     abstain: bool = Field(description='True means "I don\'t know".')
     reason: Literal["unsure", "unfamiliar"] | None = Field(description="Why it abstains.")
