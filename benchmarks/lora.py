@@ -43,7 +43,7 @@ OUT = Path(__file__).parents[1] / "results" / "lora"
 VARIANTS = {
     "all": {},
     "lora-8": {"lora": 8},
-    "lora-8-smoothing": {"lora": 8, "objective": {"name": "manifold-smoothing"}, "epochs": 3},
+    "lora-8-smoothing": {"lora": 8, "objective": {"name": "manifold-smoothing"}},
 }
 MB = 1e6
 STEPS = 6
