@@ -79,24 +79,23 @@ def test_the_installed_command():
     assert done.stderr == "calibrant: No file 'no.csv'; check the path.\n"
 
 
-A_NUMBER = "Input should be a valid integer, unable to parse string as an integer."
+# What matters of a refusal: which option, and what it takes. The words between are the parser's, and those of
+# typer 0.29 (pydantic's) are others than those of older ones (click's).
 REFUSED = {
-    "train --train good.csv": "Missing option '--out'.",
-    "train --train good.csv --out new --epochs many": f"Invalid value for '--epochs': {A_NUMBER}",
-    "train --train good.csv --out new --epoch 3": "No such option: --epoch (Possible options: --epochs",
-    "predict run good.csv --threshold 2": "Invalid value for '--threshold': Input should be less than or "
-    "equal to 1.",
-    "predict run good.csv --set 0.9": "No such option: --set ",  # a hyper-parameter, in train alone
-    "predict run good.csv --top 0": "Invalid value for '--top': Input should be greater than or equal to 1.",
-    "predict": "Missing argument 'run'.",
-    "serve run --threshold -1": "Invalid value for '--threshold': Input should be greater than or equal to",
-    "serve run --port many": f"Invalid value for '--port': {A_NUMBER}",
-    "audit --test good.csv --max-length 3": "Invalid value for '--max-length': Input should be greater than "
-    "or equal to 4.",
-    "list things": "Invalid value for 'kind': 'things' is not one of 'methods', 'objectives'",
-    "study figure --format bmp": "Invalid value for '--format': 'bmp' is not one of 'svg', 'png', 'pdf'.",
-    "study": "Missing command.",
-    "tain": "No such command 'tain'. Did you mean 'train'?",
+    "train --train good.csv": r"Missing option '--out'\.",
+    "train --train good.csv --out new --epochs many": r"Invalid value for '--epochs': .*\binteger\b",
+    "train --train good.csv --out new --epoch 3": r"No such option:? '?--epoch\b.*--epochs\b",
+    "predict run good.csv --threshold 2": r"Invalid value for '--threshold': .*\b1(\.0)?\.",
+    "predict run good.csv --set 0.9": r"No such option:? '?--set\b",  # a hyper-parameter, in train alone
+    "predict run good.csv --top 0": r"Invalid value for '--top': .*\b1\.",
+    "predict": r"Missing argument '(run|RUN)'\.",
+    "serve run --threshold -1": r"Invalid value for '--threshold': .*\b0\b",
+    "serve run --port many": r"Invalid value for '--port': .*\binteger\b",
+    "audit --test good.csv --max-length 3": r"Invalid value for '--max-length': .*\b4\.",
+    "list things": r"Invalid value for '(kind|KIND.*)': 'things' is not one of 'methods', 'objectives'",
+    "study figure --format bmp": r"Invalid value for '--format': 'bmp' is not one of 'svg', 'png', 'pdf'\.",
+    "study": r"Missing command\.",
+    "tain": r"No such command 'tain'\. Did you mean 'train'\?",
 }
 
 
@@ -109,7 +108,7 @@ def test_what_the_parser_refuses(line, sentence, command, tmp_path, monkeypatch)
     (tmp_path / "run" / "calibrant.json").write_text("{}")
     code, out, err = command(*line.split())
     assert (code, out) == (2, "")
-    assert err.startswith(f"calibrant: {sentence}")
+    assert re.match(f"calibrant: {sentence}", err), err
     assert re.search(r" See `calibrant[a-z ]* --help`\.\n$", err)
     assert err.count("\n") == 1
 
