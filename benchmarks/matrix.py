@@ -40,29 +40,13 @@ class Cell:
 
     python: str
     versions: str  # "oldest" or "newest"
-    torch: str | None = None  # where it is another than the versions would have
 
     @property
     def name(self) -> str:
-        return f"{self.python}-{self.versions}" + ("" if self.torch is None else f"-torch-{self.torch}")
+        return f"{self.python}-{self.versions}"
 
 
-def pinned_torch() -> str:
-    """Of constraints.txt, for which there is a build without CUDA."""
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    return next(line for line in lines if line.startswith("torch==")).removeprefix("torch==")
-
-
-CELLS = {
-    cell.name: cell
-    for cell in (
-        Cell("3.11", "oldest"),
-        Cell("3.11", "oldest", pinned_torch()),
-        Cell("3.11", "newest"),
-        Cell("3.12", "newest"),
-        Cell("3.13", "newest"),
-    )
-}
+CELLS = {cell.name: cell for cell in (Cell("3.11", "oldest"), Cell("3.12", "newest"), Cell("3.13", "newest"))}
 
 
 def extras() -> list[str]:
@@ -87,8 +71,6 @@ def lower_bounds() -> dict[str, str]:
 def constraints(cell: Cell) -> str:
     """What pip is told beside pyproject.toml."""
     pins = lower_bounds() if cell.versions == "oldest" else {}
-    if cell.torch is not None:
-        pins["torch"] = cell.torch
     return "".join(f"{name}=={version}\n" for name, version in pins.items())
 
 

@@ -181,20 +181,43 @@ SHOWN = {
     "far": lambda f: f["far"]["nbaucc_0.5"],
     "far AUROC": lambda f: f["far"]["auroc"],
 }
+ROWS = {
+    "plain + temperature": ("plain", "T"),
+    "manifold smoothing + temperature": ("smoothing_delta_off=0.001", "T"),
+    "manifold smoothing, δ_off searched, + temperature": ("smoothing_searched", "T"),
+    "the default": ("recipe", "T+F"),
+    "without pooling: first token alone": ("without_pooling", "T+F"),
+    "without the probe: a random head": ("without_probe", "T+F"),
+    "without fine-tuning: `--quick`": ("quick", "T+F"),
+    "without refinement: best dev accuracy": ("without_refinement", "T+F"),
+    "without the temperature": ("recipe", "F"),
+    "without familiarity": ("recipe", "T"),
+}
 
 
 def table() -> None:
+    """The rows of results/recipe/README.md, and what is missing."""
     made = [json.loads(path.read_text()) for path in sorted(OUT.glob("*.json"))]
-    for name in dict.fromkeys(one["dataset"] for one in made):
-        print(f"\n{name}\n| variant | answers | seeds | {' | '.join(SHOWN)} | seconds | epoch kept |")
-        print("|---" * (len(SHOWN) + 5) + "|")
-        for variant in VARIANTS:
+    columns = "seeds | accuracy | ECE | NBAUCC₀.₅ mistakes | near (AUROC) | far (AUROC) | epochs kept"
+    print(f"| mean ± sd over seeds, in % | {columns} |\n|{'---|' * 8}")
+    missing = []
+    for name in ("20ng-15", "banking77", "yahoo-8"):
+        for row, (variant, how) in ROWS.items():
             ones = [one for one in made if (one["dataset"], one["variant"]) == (name, variant)]
-            for how in ANSWERS if ones else ():
-                cells = [spread([100 * show(one["figures"][how]) for one in ones]) for show in SHOWN.values()]
-                kept = ", ".join(f"{one['best_epoch']:g} of {one['epochs_run']:g}" for one in ones)
-                seconds = spread([one["seconds"] for one in ones])
-                print(f"| {variant} | {how} | {len(ones)} | {' | '.join(cells)} | {seconds} | {kept} |")
+            if not ones:
+                missing.append(f"{name}, {row}")
+                continue
+            cells = {
+                what: spread([100 * show(one["figures"][how]) for one in ones])
+                for what, show in SHOWN.items()
+            }
+            told = [cells[what] for what in ("accuracy", "ECE", "mistakes")]
+            for what in ("near", "far"):
+                auroc = statistics.fmean(100 * SHOWN[f"{what} AUROC"](one["figures"][how]) for one in ones)
+                told.append(f"{cells[what]} ({auroc:.1f})")
+            kept = ", ".join(f"{one['best_epoch']:g}" for one in ones)
+            print(f"| {name}, {row} | {len(ones)} | {' | '.join(told)} | {kept} |")
+    print("\nNot run:", "; ".join(missing) or "nothing")
 
 
 def spread(values: list[float]) -> str:
