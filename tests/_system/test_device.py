@@ -9,9 +9,8 @@ from calibrant._system.device import device, device_name, has_bf16, work_seconds
 @pytest.fixture
 def accelerator(monkeypatch):
     def there_is(kind):
-        monkeypatch.setattr(
-            torch.accelerator, "current_accelerator", lambda check_available: torch.device(kind)
-        )
+        monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+        monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device(kind))
 
     return there_is
 

@@ -9,7 +9,8 @@ import torch
 
 def device() -> torch.device:
     """The accelerator that torch sees, which transformers.Trainer takes too; else the CPU."""
-    return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
+    here = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return here or torch.device("cpu")
 
 
 def device_name() -> str:

@@ -23,7 +23,7 @@ class TwoLayerMahalanobis(FittedScore):
     """
 
     name: ClassVar[str] = "two-layer-mahalanobis"
-    about: ClassVar[str] = "Sum of relative- and layer-mahalanobis; the one that familiarity uses."
+    about: ClassVar[str] = "Sum of relative- and layer-mahalanobis."
     citation: ClassVar[str] = RelativeMahalanobis.citation
     needs: ClassVar[Needs] = frozenset({"features", "middle"})
     shapes: ClassVar[Shapes] = {

@@ -17,7 +17,7 @@ class PGD(Solver):
     """Where both samples start at x, one forward pass serves both, and the partners' features too."""
 
     name: ClassVar[str] = "pgd"
-    about: ClassVar[str] = "Signed gradient steps, as the paper prints them; a random start is an option."
+    about: ClassVar[str] = "As the paper prints it: signed gradient steps."
     citation: ClassVar[str] = (
         "Madry et al. (2018), Towards Deep Learning Models Resistant to Adversarial Attacks"
     )
