@@ -249,6 +249,10 @@ def two_nodes() -> Iterator[None]:
                 process.terminate()
         for process in psutil.wait_procs(ours, timeout=20)[1]:
             process.kill()
+        # `ray stop` would remove it: with `--address auto` others would wait for a cluster that is gone.
+        left = Path(tempfile.gettempdir()) / "ray" / "ray_current_cluster"
+        if left.exists() and left.read_text().strip() == f"{HERE}:{PORT}":
+            left.unlink()
 
 
 def _family(psutil, pid: int) -> list:
