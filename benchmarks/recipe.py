@@ -17,12 +17,14 @@ import shutil
 import statistics
 import tempfile
 import time
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 import torch
 
 from calibrant import RunConfig
+from calibrant._system.atomic import write_json
 from calibrant._system.device import machine
 from calibrant.calibrators import calibrated, new_calibrator
 from calibrant.classifier import of_run
@@ -52,7 +54,7 @@ VARIANTS = {
     "with_smoothing": {"objective": {"name": "manifold-smoothing"}},
 }
 SEARCHED = (1e-4, 1e-3, 5e-3, 2e-2)
-"""Values of δ_off. The paper chooses the other methods' by ECE on dev; here on a fifth of the texts."""
+"""Values of δ_off. Chosen is the lowest dev NLL after its own best temperature, since the row has one."""
 ANSWERS = {"as it is": None, "T": "temperature", "T+F": "temperature+familiarity", "F": "familiarity"}
 
 
@@ -92,27 +94,44 @@ def only(texts, keep):
     return labelled([text for text, _ in rows], [label for _, label in rows], texts.source)
 
 
-def searched(name: str, seed: int, settings: dict) -> dict[float, float]:
-    """ECE on dev by δ_off, of trainings on a fifth of the texts."""
-    splits, _ = split(name, seed, TRAIN // 5)
-    task.load_splits = lambda config: splits
-    found = {}
-    for delta_off in SEARCHED:
-        config = RunConfig(
-            train="texts of the benchmark", seed=seed, **settings | {"objective": {"delta_off": delta_off}}
-        )
-        with tempfile.TemporaryDirectory() as folder:
-            training = task.train(config, out=Path(folder) / "run").training
-        kept = [one for one in training.history if one["epoch"] == training.best_epoch and "eval_ece" in one]
-        found[delta_off] = kept[0]["eval_ece"]
-        print("search", name, seed, delta_off, found[delta_off], flush=True)
-    return found
+def searched(name: str, settings: dict) -> dict[float, float]:
+    """NLL on dev after a temperature, by δ_off: once for all seeds, on a fifth of the training texts.
+
+    A random head learns nothing from so few (dev ECE 54 to 55 % for every value on banking77), so these
+    trainings start from the linear probe.
+    """
+    path = OUT / f"{name}_search.json"
+    if not path.exists():
+        splits, _ = split(name, 0)
+        fifth = replace(splits, train=draw(splits.train, len(splits.train) // 5, "a fifth"))
+        task.load_splits = lambda config: fifth
+        found = {}
+        for delta_off in SEARCHED:
+            objective = {"objective": {"delta_off": delta_off}}
+            config = RunConfig(train="a fifth", seed=0, **settings | objective | {"start": "probe"})
+            with tempfile.TemporaryDirectory() as folder:
+                training = task.train(config, out=Path(folder) / "run").training
+            found[delta_off] = next(
+                {what: one[f"eval_{what}"] for what in ("accuracy", "ece", "refinement")}
+                | {"epoch": one["epoch"]}
+                for one in training.history
+                if one["epoch"] == training.best_epoch and "eval_ece" in one
+            )
+            print("search", name, delta_off, found[delta_off], flush=True)
+        write_json(path, {"settings": config.model_dump(exclude_defaults=True), "dev": found} | provenance())
+    dev = json.loads(path.read_text())["dev"]
+    return {float(delta_off): -of["refinement"] for delta_off, of in dev.items()}
+
+
+def provenance() -> dict:
+    packages = ("calibrant", "torch", "transformers", "scikit-learn")
+    return {"versions": {package: version(package) for package in packages}, "machine": machine()}
 
 
 def run(name: str, variant: str, seed: int, epochs: int | None) -> dict:
     settings = {"calibrator": "none"} | VARIANTS[variant] | ({} if epochs is None else {"epochs": epochs})
     settings |= {"max_length": LENGTH[name]} if name in LENGTH else {}
-    search = searched(name, seed, settings) if variant == "smoothing_searched" else None
+    search = searched(name, settings) if variant == "smoothing_searched" else None
     if search is not None:
         best = min(search, key=search.__getitem__)
         trained = OUT / f"{name}_smoothing_delta_off={best}_seed={seed}.json"
@@ -165,11 +184,7 @@ def run(name: str, variant: str, seed: int, epochs: int | None) -> dict:
         "epochs_run": max(entry["epoch"] for entry in training.history),
         "history": training.history,
         "figures": found,
-        "versions": {
-            package: version(package) for package in ("calibrant", "torch", "transformers", "scikit-learn")
-        },
-        "machine": machine(),
-    }
+    } | provenance()
 
 
 SHOWN = {
@@ -197,9 +212,9 @@ ROWS = {
 
 def table() -> None:
     """The rows of results/recipe/README.md, and what is missing."""
-    made = [json.loads(path.read_text()) for path in sorted(OUT.glob("*.json"))]
-    columns = "seeds | accuracy | ECE | NBAUCC₀.₅ mistakes | near (AUROC) | far (AUROC) | epochs kept"
-    print(f"| mean ± sd over seeds, in % | {columns} |\n|{'---|' * 8}")
+    made = [json.loads(path.read_text()) for path in sorted(OUT.glob("*_seed=*.json"))]
+    columns = "seeds | accuracy | ECE | NBAUCC₀.₅ mistakes | near (AUROC) | far (AUROC) | epochs kept | CPU s"
+    print(f"| mean ± sd over seeds, in % | {columns} |\n|{'---|' * 9}")
     missing = []
     for name in ("20ng-15", "banking77", "yahoo-8"):
         for row, (variant, how) in ROWS.items():
@@ -216,7 +231,9 @@ def table() -> None:
                 auroc = statistics.fmean(100 * SHOWN[f"{what} AUROC"](one["figures"][how]) for one in ones)
                 told.append(f"{cells[what]} ({auroc:.1f})")
             kept = ", ".join(f"{one['best_epoch']:g}" for one in ones)
-            print(f"| {name}, {row} | {len(ones)} | {' | '.join(told)} | {kept} |")
+            work = [one["cpu_seconds"] for one in ones if "cpu_seconds" in one]
+            spent = f"{statistics.fmean(work):.0f}" if work else "–"
+            print(f"| {name}, {row} | {len(ones)} | {' | '.join(told)} | {kept} | {spent} |")
     print("\nNot run:", "; ".join(missing) or "nothing")
 
 

@@ -208,13 +208,14 @@ def significance(sets: dict[str, Dataset]) -> str:
 def variants(data: Dataset | None) -> str:
     """Ablation and parameter study, on 20ng-15."""
     settings = [*ABLATION[1:], *({name: value} for name, values in PARAMETERS.items() for value in values)]
-    names = dict.fromkeys(map(variant, settings))
+    names = [f"manifold-smoothing,{name}" for name in dict.fromkeys(map(variant, settings))]
     shown = (ACCURACY, ("", "confidence"), ECE, MISTAKES, OOD, ("ood", "auroc"))
-    rows = ["bert", "manifold-smoothing", *(f"manifold-smoothing,{name}" for name in names)]
+    if data is None or not any(data.has((row, AS_IT_IS)) for row in names):
+        return ""
     lines = [
         [row.removeprefix("manifold-smoothing,"), *(data.entry((row, AS_IT_IS), name) for name in shown)]
-        for row in rows
-        if data is not None and data.has((row, AS_IT_IS))
+        for row in ("bert", "manifold-smoothing", *names)
+        if data.has((row, AS_IT_IS))
     ]
     return table(["20ng-15, seed 0", *(TITLES[name] for name in shown)], lines)
 
@@ -233,7 +234,7 @@ def peers() -> str:
             [one["dataset"], one["peer"], *shown, f"{m['nll']:.3f}", f"{one['seconds'] / 60:.0f} min"]
         )
     head = ["", "library", "accuracy", "ECE", TITLES[MISTAKES], TITLES[OOD], "OOD: AUROC", "NLL", "time"]
-    return table(head, lines)
+    return table(head, lines) if lines else ""
 
 
 def missing(sets: dict[str, Dataset]) -> str:
@@ -276,14 +277,16 @@ def page(study: Path, sets: dict[str, Dataset]) -> str:
         "## Who is better than whom\n",
         "Paired bootstrap over texts and seeds, corrected by Holm, at 5 %.\n",
         significance(sets),
-        "## Ablation and parameters\n",
-        variants(sets.get("20ng-15")),
-        "## Other libraries\n",
-        "On the same texts and encoder, each by its own defaults.\n",
-        peers(),
+        *headed("Ablation and parameters", variants(sets.get("20ng-15"))),
+        *headed("Other libraries", peers(), "On the same texts and encoder, each by its own defaults.\n"),
         hours(study, sets),
     ]
     return "\n".join(filter(None, parts))
+
+
+def headed(title: str, body: str, intro: str = "") -> tuple[str, ...]:
+    """A section; nothing where it would be empty."""
+    return (f"## {title}\n", intro, body) if body else ()
 
 
 def main() -> None:
