@@ -31,7 +31,7 @@ class Familiarity(Calibrator):
 
     With a = min(1, π/α), ρ would be 1, and a text that is stranger than all of 100 dev texts would keep a
     third of its confidence. ρ = 0 would leave it no label. In training sets with classes left out α = 0.03
-    with ρ = 0.1 noticed as many unfamiliar texts as α = 0.05 with ρ = 1, or more, at a lower ECE.
+    with ρ = 0.1 finds more far text than α = 0.05 with ρ = 1 and as much near text (results/left-out).
     """
 
     name: ClassVar[str] = "familiarity"
