@@ -3,6 +3,11 @@
     CALIBRANT_DATA=… python benchmarks/peers.py --datasets 20ng-15 banking77 --peers sklearn trainer
     CALIBRANT_DATA=… python benchmarks/peers.py --peers setfit --python ~/setfit/bin/python
 
+The environments are made so:
+
+    pip install torch==2.13.0 setfit "transformers<5"
+    pip install torch==2.13.0 "autointent[sentence-transformers,catboost]" "transformers<5"
+
 One JSON file for each dataset and peer lies in results/peers; one that is there is not made again. A peer
 gets all labelled texts, train and dev of the study together, and may cut them as it likes. It runs in a
 process of its own, by the Python that is named (some libraries want other versions than calibrant does), with
@@ -35,7 +40,7 @@ PEERS = ("sklearn", "trainer", "setfit", "autointent")
 def run(dataset: str, peer: str, python: str, most: int | None) -> dict:
     config = PRESETS["laptop"].config(dataset)
     splits = load_splits(config)
-    test, ood = held_out(dataset, most)
+    test, ood = held_out(dataset, PRESETS["laptop"].max_test_samples if most is None else most)
     classes = {label: i for i, label in enumerate(splits.label_names)}
     texts = [*splits.train.texts, *splits.dev.texts]
     labels = [classes[label] for label in (*splits.train.labels, *splits.dev.labels)]

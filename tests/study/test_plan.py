@@ -169,7 +169,7 @@ def test_a_preset_is_run_in_its_own_order_unless_a_part_is_named():
         if part.parts == ("main",):
             assert searched <= {(d, m) for p in before for d in p.datasets for m in p.methods}
     rows = {(d, m) for part in programme if 0 in part.seeds for d in part.datasets for m in part.methods}
-    for dataset in PRESETS["laptop"].datasets:
+    for dataset in ("20ng-15", "banking77", "yahoo-8"):
         assert {m for d, m in rows if d == dataset} >= set(PAPER_METHODS) | {
             "constant",
             "oracle",
@@ -179,7 +179,7 @@ def test_a_preset_is_run_in_its_own_order_unless_a_part_is_named():
         (d, s) for part in programme if "calibrant" in part.methods for d in part.datasets for s in part.seeds
     }
     assert {d for d, s in seeds if s == 0} == set(PRESETS["laptop"].datasets)
-    assert {d for d, s in seeds if s == 2} == {"banking77", "20ng-15"}
+    assert {d for d, s in seeds if s == 1} == {"banking77", "20ng-15"}
     assert requests("laptop", seeds=[1], datasets=["20ng"]) == [request("laptop", ["20ng"], seeds=[1])]
 
 

@@ -17,7 +17,7 @@ def run(
     preset: Annotated[
         str,
         typer.Option(
-            help="laptop (whole datasets on two cores: days), paper (its settings; needs a GPU) or smoke "
+            help="laptop (whole datasets on two cores: a day), paper (its settings; needs a GPU) or smoke "
             "(generated sentences: a minute)."
         ),
     ] = "laptop",
@@ -52,7 +52,7 @@ def run(
 ) -> None:
     """Train and measure a grid of datasets, methods and seeds. Interrupted, the same command goes on.
 
-    Without --datasets, --methods, --seeds and --parts it does all that the preset has, in the preset's order.
+    Without --datasets, --methods, --seeds and --parts it does the preset's programme (docs/study.md).
     Started twice, the two share the work.
 
     \b
