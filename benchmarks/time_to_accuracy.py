@@ -118,9 +118,9 @@ def main() -> None:
         model, tokenizer, texts, accuracy = prepare(recipe.method.pooling)
         clock = Clock(model, accuracy)
         fast.apply(model.eval())
-        asked = texts.rows, tokenizer.pad_token_id
-        said = outputs_of(SinglePass(), [model], *asked, frozenset({"head"}))
-        start_head(head_layer(model, *asked), said, np.asarray(texts.labels))
+        padded = texts.rows, tokenizer.pad_token_id
+        said = outputs_of(SinglePass(), [model], *padded, frozenset({"head"}))
+        start_head(head_layer(model, *padded), said, np.asarray(texts.labels))
         fast.remove(model)
         clock.look()
         CalibratedTrainer(
