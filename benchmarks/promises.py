@@ -144,15 +144,17 @@ def own_cell(alike, epochs, n):
 def real_values(run, **files):
     """Distance and confidence of each text: what `monitor --follow` orders texts by."""
     from calibrant.classifier import load
+    from calibrant.corpus.statistics import orders
     from calibrant.data import read_file
-    from calibrant.tasks.monitor import _order
 
     classifier = load(run)
     needs = classifier.calibrator.needs
     return {
         f"{kind} {what}": values
         for kind, path in files.items()
-        for what, values in _order(classifier, classifier.outputs(read_file(path).texts, needs)).items()
+        for what, values in orders(
+            classifier.calibrator, classifier.outputs(read_file(path).texts, needs)
+        ).items()
     }
 
 
