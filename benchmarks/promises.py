@@ -25,6 +25,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logsumexp, softmax
 
+from calibrant.calibrators.familiarity import RHO, Familiarity
 from calibrant.decide.drift import confidence_shift, look
 from calibrant.decide.follow import add_up, count, place
 from calibrant.decide.risk import Plan, Sample, make_plan, naive_selection, select
@@ -122,8 +123,8 @@ def own_cell(alike, epochs, n):
         fits = [best_temperature(z[i], y[i]) for z in logits[:epochs]]
         kept = int(np.argmin([nll for _, nll in fits]))
         q = softmax(logits[kept] / fits[kept][0], axis=1)
-        pi = (1 + n - np.searchsorted(np.sort(strange[i]), strange)) / (n + 1)
-        a = np.minimum(1, pi / 0.05)
+        r = n - np.searchsorted(np.sort(strange[i]), strange)
+        a = np.minimum(1, (r + RHO) / (Familiarity.alpha * (n + 1)))
         confidence, wrong = a * q.max(axis=1) + (1 - a) / OWN_CLASSES, q.argmax(axis=1) != y
         truth, drawn = Truth(confidence, wrong, np.full(POOL, 1 / POOL)), Sample(confidence[i], wrong[i])
         third = round(n / 3)
