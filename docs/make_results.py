@@ -58,6 +58,7 @@ LEGEND = f"""In %, but for NLL, with half of the 95 % interval. The number of se
   confidence is more than {100 * DOUBT:.0f} points below its accuracy.
 """
 
+BOOTSTRAP = "Paired bootstrap over texts and seeds, corrected by Holm, at 5 %.\n"
 Asked = tuple[str, str]  # row and calibrator
 
 
@@ -194,7 +195,7 @@ def significance(sets: dict[str, Dataset]) -> str:
                 for other in data.rows
                 if ROWS[other].instead is None and other not in (*SAME_AS_PLAIN, *same)
             ]
-            for name in (ECE, MISTAKES, OOD):
+            for name in (ECE, MISTAKES, OOD) if any(map(data.has, others)) else ():
                 verdicts = data.compared((row, how), others, name)
                 lines.append(
                     [
@@ -202,7 +203,7 @@ def significance(sets: dict[str, Dataset]) -> str:
                         *(", ".join(of) or "–" for of in verdicts.values()),
                     ]
                 )
-    return table(["", "better than", "worse than", "no difference shown"], lines)
+    return table(["", "better than", "worse than", "no difference shown"], lines) if lines else ""
 
 
 def variants(data: Dataset | None) -> str:
@@ -274,9 +275,7 @@ def page(study: Path, sets: dict[str, Dataset]) -> str:
         LEGEND,
         *(main_table(data) for data in sets.values()),
         missing(sets),
-        "## Who is better than whom\n",
-        "Paired bootstrap over texts and seeds, corrected by Holm, at 5 %.\n",
-        significance(sets),
+        *headed("Who is better than whom", significance(sets), BOOTSTRAP),
         *headed("Ablation and parameters", variants(sets.get("20ng-15"))),
         *headed("Other libraries", peers(), "On the same texts and encoder, each by its own defaults.\n"),
         hours(study, sets),
