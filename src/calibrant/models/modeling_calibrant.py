@@ -13,7 +13,7 @@ of T tokens each, K classes, h features:
     q        softmax(A·z + c)            temperature, vector or matrix scaling, fitted on dev
     s        how far f and m lie from those of the training texts                 (B,)
     π        (1 + #{i : s_i ≥ s}) / (n + 1)    familiarity: how many of n dev texts are as strange
-    p        a·q + (1 − a)/K with a = min(1, π/α): the probabilities
+    p        a·q + (1 − a)/K with a = min(1, (r + 0.1)/(α·(n + 1))): the probabilities
     abstain  where p_k < t_k for the most probable class k, or where a score of unfamiliarity ≥ its cut
 
 The decision is computed in float64. It is little work, and a rank turns rounding into a step.
