@@ -2,10 +2,12 @@
 
 import json
 import logging
+import shutil
 from dataclasses import asdict
 
 import pytest
 
+from calibrant import calibrate
 from calibrant.classifier import load
 from calibrant.service.schemas import Limits
 from support.made_runs import make_run
@@ -93,6 +95,16 @@ def test_a_run_without_familiarity_and_answers_on_dev(client, trained):
         "`calibrant predict RUN --text hello --coverage 0.9` once.",
     )
     assert "calibrant_drift_alarm NaN" in asked.get("/metrics").text
+
+
+@pytest.mark.parametrize(("calibrator", "alarm"), [("temperature", "0.0"), ("isotonic", "NaN")])
+def test_confidences_that_the_calibrator_knows_by_heart_raise_no_alarm(
+    client, familiar_run, tmp_path, calibrator, alarm
+):
+    run = tmp_path / "run"
+    shutil.copytree(familiar_run, run)
+    calibrate(run, calibrator=calibrator)
+    assert f"calibrant_drift_alarm {alarm}" in client(run).get("/metrics").text
 
 
 NOT_TEXTS = "`texts` must be one text or a list of texts, and none of them empty."

@@ -70,6 +70,13 @@ def expected(classifier, texts):
     return softmax(outputs.logits / (1 + d)[:, None], axis=1)
 
 
+def test_a_calibrator_may_be_named(run_copy):
+    done = calibrate(run_copy, calibrator="temperature+vector-scaling")
+    assert done.calibrator.name == calibrant.load(run_copy).calibrator.name == "temperature+vector-scaling"
+    with pytest.raises(UserError, match="temperature"):
+        calibrate("no such run", calibrator="temprature")
+
+
 def test_fitted_to_a_finished_run(run_copy):
     done = calibrate(run_copy, calibrator=CoolerFarAway())
     classifier = calibrant.load(run_copy)

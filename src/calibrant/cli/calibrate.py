@@ -33,7 +33,6 @@ def calibrate(
     from calibrant.cli.console import working
 
     with working() as progress:
-        from calibrant.calibrators import new_calibrator
         from calibrant.methods import NO_CALIBRATOR
         from calibrant.tasks import calibrate as task
 
@@ -50,7 +49,7 @@ def calibrate(
             return
         done = task.calibrate(
             run,
-            calibrator=new_calibrator(calibrator),
+            calibrator=calibrator,
             dev=dev,
             text_column=text_column,
             label_column=label_column,

@@ -96,9 +96,9 @@ class Model:
         return np.asarray((np.arange(1, n + 1) + 0.5) / (n + 1))
 
     def dev_confidence(self) -> NDArray[np.floating] | None:
-        """Of the dev texts, (n,); None where the run keeps no answers on them."""
+        """Of the dev texts, (n,); None where the run keeps no answers on them, or learnt them by heart."""
         answers = self.classifier.kept_answers()
-        if answers is None:
+        if answers is None or self.classifier.by_heart(answers):
             return None
         return np.asarray(calibrated(answers.outputs, self.classifier.calibrator).probabilities.max(axis=1))
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from calibrant._system.progress import in_notebook
-from calibrant.calibrators import Calibrator, calibrated
+from calibrant.calibrators import Calibrator, calibrated, new_calibrator
 from calibrant.classifier import load
 from calibrant.metrics.dev import dev_figures
 from calibrant.runs import store
@@ -27,7 +27,7 @@ class Calibrated:
 def calibrate(
     run: Path | str,
     *,
-    calibrator: Calibrator,
+    calibrator: Calibrator | str,
     dev: str | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
@@ -36,14 +36,16 @@ def calibrate(
 ) -> Calibrated:
     """Fit ``calibrator`` on a labelled file, or on the run's own dev texts, and store it in the run.
 
-    One that the run already has is replaced, and a rule of abstention removed: every confidence has changed.
+    It may be named, as on the command line: ``"temperature+familiarity"``. One that the run already has is
+    replaced, and a rule of abstention removed: every confidence has changed.
     """
+    unfitted = new_calibrator(calibrator) if isinstance(calibrator, str) else calibrator
     classifier = replace(load(run), calibrator=None)
     own = classifier.own_run("Calibrators")
     texts = dev_texts(own, dev, columns_of(own, text_column, label_column, pair_column))
     labels = classifier.class_ids(texts)
-    outputs = classifier.outputs(texts.texts, calibrator.needs, progress, "dev")
-    fitted = classifier.fit_calibrator(calibrator, outputs, labels, progress=progress)
+    outputs = classifier.outputs(texts.texts, unfitted.needs, progress, "dev")
+    fitted = classifier.fit_calibrator(unfitted, outputs, labels, progress=progress)
     removed_rule = own.stored().record.threshold
     own.calibrated(fitted, texts.provenance())
     before, after = (dev_figures(calibrated(outputs, one).probabilities, labels) for one in (None, fitted))
