@@ -214,7 +214,7 @@ class Classifier:
             return self._not_kept
         return kept.read(self.own_run("Answers on dev"), self._calibrator_needs)
 
-    def answer_dev(self, dev: str | None = None, progress: Progress | None = None) -> kept.DevAnswers:
+    def answer_dev(self, dev: Path | str | None = None, progress: Progress | None = None) -> kept.DevAnswers:
         """The run's answers on dev: those it keeps, or where it keeps none its own dev texts' from now on.
 
         ``dev`` names a labelled file, with columns as in training, to be answered and kept instead. Sets
@@ -234,7 +234,7 @@ class Classifier:
                 warnings.warn(f"The answers on dev are not kept with the run. {error}", stacklevel=2)
         return answers
 
-    def answers_on(self, dev: str | None, progress: Progress | None = None) -> kept.DevAnswers:
+    def answers_on(self, dev: Path | str | None, progress: Progress | None = None) -> kept.DevAnswers:
         """Its answers on a labelled file, or on its own dev texts; this keeps none of them."""
         run = self.own_run("Answers on dev")
         try:

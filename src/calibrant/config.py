@@ -10,6 +10,7 @@ import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
@@ -26,6 +27,8 @@ from calibrant.registry import pick
 _JSON = TypeAdapter(dict[str, JsonValue], config=ConfigDict(allow_inf_nan=False))
 Settings = Annotated[dict[str, Any], AfterValidator(_JSON.validate_python)]
 """A name, hyper-parameters or both, all of which JSON can hold."""
+Name = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)]
+"""Of a file, or of something that has no file."""
 MOST = 2**31
 """What a count stays below; a number with a thousand digits is a mistake."""
 
@@ -61,8 +64,8 @@ class RunConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     # data: a file of the user's own, or a declared dataset
-    train: str | None = None
-    dev: str | None = None
+    train: Name | None = None
+    dev: Name | None = None
     text_column: str = "text"
     label_column: str = "label"
     pair_column: str | None = None  # of the second text, where texts are pairs
@@ -71,7 +74,7 @@ class RunConfig(BaseModel):
     max_train_samples: int | None = Field(None, ge=2, lt=MOST)
 
     # model
-    model: str = "minilm"
+    model: Name = "minilm"
     layers: int | None = Field(None, ge=1, lt=MOST)
     lora: int | None = Field(None, ge=1, lt=MOST)  # the rank of adapters; None: all weights are trained
     lora_targets: str | None = None  # names of linear layers, as in "query,value"; None: all

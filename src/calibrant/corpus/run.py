@@ -36,7 +36,7 @@ def answer_corpus(
     threshold: float | None,
     top: int,
     sets: tuple[float, str, bool] | None,
-    dev: str | None,
+    dev: Path | str | None,
     progress: Progress,
 ) -> Total:
     """Write the answers on all rows of the files into a folder; see ``tasks.predict`` for the arguments."""
@@ -72,7 +72,7 @@ def answer_corpus(
 
 
 def _dev(
-    classifier: Classifier, dev: str | None, progress: Progress
+    classifier: Classifier, dev: Path | str | None, progress: Progress
 ) -> tuple[Then | None, Provenance | None]:
     """The answers on dev, to compare with; None where these cannot be had, which is no reason to stop."""
     try:

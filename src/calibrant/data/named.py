@@ -7,8 +7,13 @@ from calibrant.registry import pick
 from calibrant.types import Texts
 
 
+def as_name(file: Path | str | None) -> str | None:
+    """As it is told and kept; None stays None."""
+    return None if file is None else str(file)
+
+
 def read_named(
-    name: str, columns: tuple[str, str, str | None], source: str | None, labelled: bool | None
+    name: Path | str, columns: tuple[str, str, str | None], source: str | None, labelled: bool | None
 ) -> Texts:
     """The texts of a file, or the test texts of a dataset, with its labels.
 
@@ -18,7 +23,7 @@ def read_named(
         source: where a dataset that has it is read from, as in training; None asks each in order.
         labelled: as for ``read_file``.
     """
-    known = datasets()
+    known, name = datasets(), str(name)
     if name not in known and ("://" in name or Path(name).suffix or Path(name).exists()):
         return read_file(name, *columns, labelled=labelled)
     dataset = pick("file or dataset", name, known)

@@ -45,7 +45,7 @@ def own_train(run: Run, who: str) -> Texts:
         ) from reason
 
 
-def dev_texts(run: Run, dev: str | None, columns: tuple[str, str, str | None]) -> Texts:
+def dev_texts(run: Run, dev: Path | str | None, columns: tuple[str, str, str | None]) -> Texts:
     """A labelled file, or the run's own dev texts; text that training saw too is warned of."""
     try:
         own = own_splits(run)

@@ -4,6 +4,8 @@ Those of a run that was trained on a public dataset are some of its dev texts. A
 else's business: they are shown only where a file with examples is named.
 """
 
+from pathlib import Path
+
 from calibrant.data.files import read_file
 from calibrant.errors import UserError
 from calibrant.runs.store import Run
@@ -16,7 +18,7 @@ UNFAMILIAR = (
 )
 
 
-def from_file(run: Run, file: str) -> list[str]:
+def from_file(run: Run, file: Path | str) -> list[str]:
     """The first texts of a file, whose column is that of training."""
     if run.config.pair_column is not None:
         raise UserError("--examples are texts to try on the page, which asks no pairs; leave it out.")

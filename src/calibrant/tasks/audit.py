@@ -9,6 +9,7 @@ from calibrant.audits.heard import hear
 from calibrant.audits.question import Question
 from calibrant.audits.remedy import Remedy, find_remedy
 from calibrant.classifier import Classifier
+from calibrant.data.named import as_name
 from calibrant.decide.advice import in_words
 from calibrant.exports.checked import checked
 from calibrant.metrics.miscalibration import Miscalibration, miscalibration
@@ -71,20 +72,20 @@ class Audit:
 
 
 def audit(
-    model: str | None = None,
+    model: Path | str | None = None,
     *,
-    test: str,
-    ood: str | None = None,
-    dev: str | None = None,
-    train: str | None = None,
+    test: Path | str,
+    ood: Path | str | None = None,
+    dev: Path | str | None = None,
+    train: Path | str | None = None,
     text_column: str = "text",
     label_column: str = "label",
     pair_column: str | None = None,
     max_length: int | None = None,
-    export: str | None = None,
-    probabilities: str | None = None,
-    dev_probabilities: str | None = None,
-    ood_probabilities: str | None = None,
+    export: Path | str | None = None,
+    probabilities: Path | str | None = None,
+    dev_probabilities: Path | str | None = None,
+    ood_probabilities: Path | str | None = None,
     progress: Progress | None = in_notebook,
 ) -> Audit:
     """Measure a classifier on test and on unfamiliar text; with dev texts, fit calibrators and give advice.
@@ -106,8 +107,12 @@ def audit(
             row (K,) for each text: ``.npy``, or ``.csv`` with a header of class names.
         progress: told of each batch.
     """
+    subjects = (model, probabilities, dev_probabilities, ood_probabilities)
+    model, probabilities, dev_probabilities, ood_probabilities = map(as_name, subjects)
+    export = as_name(export)
     question = Question(
-        *(model, test, ood, dev, train, text_column, label_column, pair_column, max_length, export),
+        *(model, str(test), as_name(ood), as_name(dev), as_name(train)),
+        *(text_column, label_column, pair_column, max_length, export),
         *(probabilities, dev_probabilities, ood_probabilities),
     )
     question.check()

@@ -28,7 +28,7 @@ def calibrate(
     run: Path | str,
     *,
     calibrator: Calibrator | str,
-    dev: str | None = None,
+    dev: Path | str | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
     pair_column: str | None = None,

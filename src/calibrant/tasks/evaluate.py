@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant._system.progress import in_notebook
 from calibrant.classifier import load
 from calibrant.data import datasets
-from calibrant.data.named import read_named
+from calibrant.data.named import as_name, read_named
 from calibrant.data.splits import warn_of_overlap
 from calibrant.decide.rule import Rule
 from calibrant.decide.verdict import Known, verdict
@@ -41,8 +41,8 @@ class Evaluated:
 def evaluate(
     run: Path | str,
     *,
-    test: str | None = None,
-    ood: str | None = None,
+    test: Path | str | None = None,
+    ood: Path | str | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
     pair_column: str | None = None,
@@ -95,7 +95,7 @@ def evaluate(
     rule_notes = []
     if stored is not None:
         rule_notes = [rule_in_words(stored), abstention_in_words(metrics["abstention"])]
-    entry = _entry(own, test_prediction, ood_prediction, metrics, ood or own_ood)
+    entry = _entry(own, test_prediction, ood_prediction, metrics, as_name(ood) or own_ood)
     return Evaluated(entry, test_texts, ood_texts, notes, rule_notes)
 
 

@@ -81,8 +81,8 @@ class Monitored:
 def monitor(
     run: Path | str,
     *,
-    new: str,
-    dev: str | None = None,
+    new: Path | str,
+    dev: Path | str | None = None,
     level: float = 0.01,
     tolerance: float | None = None,
     follow: bool = False,
@@ -118,7 +118,7 @@ def monitor(
     tolerance = TOLERANCE if tolerance is None else tolerance
     if not 0 <= tolerance < 1:
         raise UserError(f"--tolerance must be 0 or more and below 1, got {tolerance:g}.")
-    classifier = load(run)
+    classifier, new = load(run), str(new)
     corpus = manifest.there(new)
     if corpus and (text_column or label_column or pair_column):
         raise UserError(f"{new}: the answers on a corpus, whose columns are not read; leave them out.")

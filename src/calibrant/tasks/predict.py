@@ -32,7 +32,7 @@ def predict(
     run: Path | str,
     *,
     texts: Sequence[Text | None] | None = None,
-    file: str | None = None,
+    file: Path | str | None = None,
     stream: IO[bytes] | None = None,
     text_column: str | None = None,
     pair_column: str | None = None,
@@ -40,7 +40,7 @@ def predict(
     coverage: float | None = None,
     set_method: str = "lac",
     set_per_class: bool = False,
-    dev: str | None = None,
+    dev: Path | str | None = None,
     top: int | None = None,
     progress: Progress | None = in_notebook,
 ) -> Iterator[dict[str, Any]]:
@@ -80,7 +80,7 @@ def predict(
 
 def predict_file(
     run: Path | str,
-    file: str,
+    file: Path | str,
     out: Path,
     *,
     kind: str | None = None,
@@ -90,7 +90,7 @@ def predict_file(
     coverage: float | None = None,
     set_method: str = "lac",
     set_per_class: bool = False,
-    dev: str | None = None,
+    dev: Path | str | None = None,
     top: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, int]:
@@ -128,7 +128,7 @@ def predict_file(
     texts = _texts_of(classifier, table, file, text_column, pair_column)
     top = min(1 if top is None else top, len(classifier.label_names))
     sets = _set_rule(classifier, coverage, set_method, set_per_class, dev, progress)
-    called = renamed(added(top, sets is not None), columns, file)
+    called = renamed(added(top, sets is not None), columns, str(file))
     there = [text for text in texts if text is not None]
     rule = classifier.rule if threshold is None else Rule(threshold)
     found = answer(classifier, there, rule, top, sets, progress)
@@ -155,7 +155,7 @@ def predict_corpus(
     coverage: float | None = None,
     set_method: str = "lac",
     set_per_class: bool = False,
-    dev: str | None = None,
+    dev: Path | str | None = None,
     top: int | None = None,
     progress: Progress | None = None,
 ) -> Total:
@@ -200,7 +200,7 @@ def predict_corpus(
 
 
 def _texts_of(
-    classifier: Classifier, table: Table, file: str, text_column: str | None, pair_column: str | None
+    classifier: Classifier, table: Table, file: Path | str, text_column: str | None, pair_column: str | None
 ) -> list[str | None]:
     own = classifier.own_run("Columns")
     text, _, pair = columns_of(own, text_column, pair_column=pair_column)
@@ -212,7 +212,7 @@ def _set_rule(
     coverage: float | None,
     method: str,
     per_class: bool,
-    dev: str | None,
+    dev: Path | str | None,
     progress: Progress | None,
 ) -> SetRule | None:
     if coverage is None:

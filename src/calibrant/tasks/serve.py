@@ -13,7 +13,7 @@ def serve(
     port: int = 8000,
     token: str | None = None,
     threshold: float | None = None,
-    examples: str | None = None,
+    examples: Path | str | None = None,
     max_batch: int = 64,
     max_waiting: int = 1024,
     timeout: float = 30.0,

@@ -35,7 +35,7 @@ SHARED = 0.05
 class Unfamiliar:
     """Text that should not be answered, and the share of it that may be."""
 
-    file: str  # or a dataset's name
+    file: Path | str  # or a dataset's name
     rate: float
     score: str
 
@@ -58,10 +58,10 @@ def threshold(
     run: Path | str,
     *,
     risk: float,
-    dev: str | None = None,
+    dev: Path | str | None = None,
     confidence: float = 0.95,
     per_class: bool = False,
-    ood: str | None = None,
+    ood: Path | str | None = None,
     ood_rate: float | None = None,
     score: str | None = None,
     text_column: str | None = None,
@@ -173,7 +173,7 @@ def remove_rule(run: Path | str) -> None:
     store.load(run).ruled(None)
 
 
-def _unfamiliar(ood: str | None, rate: float | None, score: str | None) -> Unfamiliar | None:
+def _unfamiliar(ood: Path | str | None, rate: float | None, score: str | None) -> Unfamiliar | None:
     if (ood is None) != (rate is None):
         raise UserError(
             "--ood and --ood-rate go together: the unfamiliar text, and the share to be answered."
