@@ -343,8 +343,6 @@ class Classifier:
         return encode(self.tokenizer, found, self.max_length) if found else []
 
     def _checked(self, texts: Sequence[Text]) -> list[str]:
-        if isinstance(texts, str):
-            raise UserError("predict takes a list of texts, not one string; write [text].")
         return check_texts(texts, None if self.run is None else self.run.config.pair_column is not None)
 
 

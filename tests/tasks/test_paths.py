@@ -1,7 +1,9 @@
 """Whoever works in Python names files by ``pathlib.Path``, as the command line does by words."""
 
+import pytest
+
 import calibrant
-from calibrant import RunConfig
+from calibrant import RunConfig, UserError
 from support.tiny import UNFAMILIAR, corpus
 
 
@@ -16,7 +18,7 @@ def test_files_may_be_paths(run_copy, csv_file, model_dir, tmp_path):
     assert len(calibrant.evaluate(run_copy, test=test, ood=ood).test) == 40
     assert len(list(calibrant.predict(run_copy, file=test, coverage=0.9, dev=dev))) == 40
     assert calibrant.monitor(run_copy, new=test, dev=dev).now.texts.n == 40
-    assert len(calibrant.report([run_copy], out=tmp_path / "page.html", test=test, ood=ood)) == 1
+    assert len(calibrant.report(run_copy, out=tmp_path / "page.html", test=test, ood=ood)) == 1
     audited = calibrant.audit(run_copy / "model", test=test, dev=dev, ood=ood, max_length=32)
     assert f"--dev {dev}" in audited.next_command
 
@@ -26,3 +28,8 @@ def test_a_config_takes_paths_and_keeps_words(tmp_path, model_dir):
     words = RunConfig(train=str(tmp_path / "a.csv"), dev=str(tmp_path / "b.csv"), model=str(model_dir))
     assert named == words
     assert (named.train, named.model) == (str(tmp_path / "a.csv"), str(model_dir))
+
+
+def test_one_string_is_not_a_list_of_texts(run_copy):
+    with pytest.raises(UserError, match="a list of texts, not one string"):
+        list(calibrant.predict(run_copy, texts="refund my card"))

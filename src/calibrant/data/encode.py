@@ -19,11 +19,18 @@ CHARACTERS = 16
 """Of a token, as a rule, at most; of what is kept all is read."""
 
 
+def check_list(texts: Sequence[Any] | None) -> None:
+    """Refuse one string, whose letters would be taken for texts."""
+    if isinstance(texts, str):
+        raise UserError("predict takes a list of texts, not one string; write [text].")
+
+
 def check_texts(texts: Sequence[Any], pairs: bool | None = None) -> list[str]:
     """The texts, a tuple or list of two as a ``Pair``; refused where they cannot be classified.
 
     ``pairs`` says what is expected; None takes either.
     """
+    check_list(texts)
     found = []
     for number, text in enumerate(texts, start=1):
         parts = list(text) if isinstance(text, tuple | list) else _parts(text)

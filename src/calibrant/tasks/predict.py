@@ -17,6 +17,7 @@ from calibrant.corpus.engines import Engine
 from calibrant.corpus.engines.local import Local
 from calibrant.corpus.manifest import Total
 from calibrant.corpus.run import answer_corpus
+from calibrant.data.encode import check_list
 from calibrant.data.files import arriving, texts_of
 from calibrant.data.tables import Table, read_table
 from calibrant.decide.rule import Rule
@@ -65,6 +66,7 @@ def predict(
     """
     if sum(source is not None for source in (texts, file, stream)) != 1:
         raise UserError("predict takes texts, a file with texts or a stream of lines; give one of them.")
+    check_list(texts)
     if coverage is not None:
         check_request(coverage, set_method)
     classifier = load(run)

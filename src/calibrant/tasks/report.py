@@ -16,7 +16,7 @@ from calibrant.types import Progress
 
 
 def report(
-    runs: Sequence[Path | str],
+    runs: Path | str | Sequence[Path | str],
     *,
     out: Path | str,
     test: Path | str | None = None,
@@ -27,12 +27,12 @@ def report(
     figures: Path | str | None = None,
     progress: Progress | None = in_notebook,
 ) -> list[Entry]:
-    """Evaluate runs, as ``evaluate`` does, and write the page; each is named by its folder.
+    """Evaluate a run or several, as ``evaluate`` does, and write the page; each is named by its folder.
 
     With ``figures``, a folder, the figures are also written there, each as SVG and PNG.
     """
     check_report(out, figures)
-    names = [str(Path(path)) for path in runs]
+    names = [str(Path(path)) for path in ([runs] if isinstance(runs, str | Path) else runs)]
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"{name} is named twice; name each run once.")
