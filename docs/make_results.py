@@ -49,8 +49,8 @@ COLUMNS = [  # of the page
 ]
 SAME_AS_PLAIN = ("temperature-scaling", "calibrant")  # plain training with T, and with T+F
 PAPER = (("20ng-15", "20NG₁₅"), ("20ng", "20NG"))
-LEGEND = f"""In %, but for NLL, with half of the 95 % interval. The number of seeds is in brackets. With one seed the
-interval is for the choice of texts alone.
+LEGEND = f"""In %, but for NLL, with half of the 95 % interval. The number of seeds is in brackets.
+With one seed the interval is for the choice of texts alone.
 
 - T: with a temperature. T+F: with temperature and familiarity.
 - Plain training (`bert`) with T is the paper's temperature scaling. With T+F it is calibrant's default, but
