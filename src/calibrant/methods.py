@@ -31,7 +31,8 @@ class Method:
     learning_rate: float = 1e-4  # where the settings name none
     width: int | None = None  # of the encoder that this rate is for; for others it goes with 1/width
     about: str = field(default="", compare=False)  # what it does, in a line for somebody who chooses
-    cost: float | None = None  # of a training step, plain = 1, by benchmarks/costs.py; None: not measured
+    cost: float | None = field(default=None, compare=False)
+    """Of a training step, plain = 1, by benchmarks/costs.py; None: not measured."""
 
     def rate(self, width: int | None) -> float:
         """The learning rate for an encoder of this width (Yang et al. 2021: with Adam, as 1/width)."""
