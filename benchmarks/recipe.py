@@ -31,6 +31,7 @@ from calibrant.classifier import of_run
 from calibrant.data import datasets
 from calibrant.data.files import fingerprint
 from calibrant.data.splits import draw
+from calibrant.fitting.calibrating import fit_calibrator
 from calibrant.metrics.dev import dev_figures
 from calibrant.metrics.measure import measure
 from calibrant.runs import texts as run_texts
@@ -152,7 +153,7 @@ def run(name: str, variant: str, seed: int, epochs: int | None) -> dict:
         fitted = {
             how: None
             if kind is None
-            else classifier.fit_calibrator(new_calibrator(kind), on_dev, labels, splits.train)
+            else fit_calibrator(classifier, new_calibrator(kind), on_dev, splits.dev, splits.train)
             for how, kind in ANSWERS.items()
         }
         seconds, work = time.perf_counter() - started, time.process_time() - worked

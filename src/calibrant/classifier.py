@@ -255,27 +255,6 @@ class Classifier:
         stored = self.own_run("Answers on dev").record.calibrator
         return None if stored is None else stored.by_heart(answers.texts)
 
-    def fit_calibrator(
-        self,
-        calibrator: Calibrator,
-        outputs: Outputs,
-        labels: NDArray[np.integer],
-        train: Texts | None = None,
-        progress: Progress | None = None,
-        on_train: Outputs | None = None,
-    ) -> Calibrator:
-        """The calibrator fitted to outputs of dev texts and, if it reads features, of the training texts.
-
-        These are the run's own where none are given. ``on_train`` are their outputs, where there are any yet.
-        """
-        if not calibrator.needs:
-            return calibrator.fit(outputs, labels)
-        if train is None:
-            train = own_train(self.own_run("Training texts"), calibrator.name)
-        if on_train is None:
-            on_train = self.outputs(train.texts, calibrator.needs, progress, "train")
-        return calibrator.fit(outputs, labels, (on_train, self.class_ids(train)))
-
     def usable_scores(self) -> list[str]:
         """The names of all scores that say something of this classifier."""
         return [name for name, kind in scores().items() if self._usable(kind)]

@@ -18,6 +18,7 @@ from calibrant.calibrators import (
     from_state,
     new_calibrator,
 )
+from calibrant.calibrators.base import Labelled
 from calibrant.calibrators.foldable import Foldable
 from calibrant.config import RunConfig
 from calibrant.errors import UserError
@@ -53,6 +54,41 @@ def test_a_name_of_several_is_a_chain():
     assert "Bates" in chain.citation
     assert new_calibrator("isotonic+familiarity").learns_by_heart
     assert type(new_calibrator("temperature")) is Temperature
+
+
+UNSEEN = drawn(50, seed=4)
+
+
+def unseen(*parts):
+    """The training texts, with what heads that had not seen them say of some."""
+    outputs, y = parts
+    return Labelled(outputs, y, Labelled(Outputs(UNSEEN[0].logits), UNSEEN[1]))
+
+
+def test_unseen_training_texts_count_as_dev_for_what_reads_logits_only():
+    both = Outputs(np.concatenate([DEV[0].logits, UNSEEN[0].logits])), np.concatenate([DEV[1], UNSEEN[1]])
+    expected = Temperature().fit(*both).temperature
+    assert expected != Temperature().fit(*DEV).temperature
+    assert Temperature().fit(*DEV, unseen(*TRAIN)).temperature == expected
+    chain = new_calibrator(BOTH).fit(*DEV, unseen(*TRAIN))
+    assert chain.parts[0].temperature == expected
+    np.testing.assert_array_equal(
+        chain.parts[1].distances, Familiarity().fit(*DEV, TRAIN).distances
+    )  # of dev alone
+
+
+def test_a_second_part_gets_unseen_text_as_the_first_has_made_it():
+    chain = new_calibrator("temperature+vector-scaling+familiarity").fit(*DEV, unseen(*TRAIN))
+    both = Outputs(np.concatenate([DEV[0].logits, UNSEEN[0].logits])), np.concatenate([DEV[1], UNSEEN[1]])
+    expected = new_calibrator("temperature+vector-scaling").fit(*both)
+    np.testing.assert_allclose(chain.parts[1].w, expected.parts[1].w)
+    alone = new_calibrator("temperature+vector-scaling").fit(*DEV, unseen(*TRAIN))  # no part reads features
+    np.testing.assert_allclose(alone.parts[1].w, expected.parts[1].w)
+
+
+def test_what_familiarity_has_changed_has_no_unseen_text():
+    after = new_calibrator("familiarity+temperature")
+    assert after.fit(*DEV, unseen(*TRAIN)).parts[1].temperature == after.fit(*DEV, TRAIN).parts[1].temperature
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 import torch
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, cross_val_predict
 
 from calibrant.calibrators.temperature import refined_nll
 from calibrant.classifier import outputs_of
@@ -12,7 +13,7 @@ from calibrant.data.encode import encode
 from calibrant.inference.single import SinglePass
 from calibrant.models import probe
 from calibrant.models.pretrained import load_classifier
-from calibrant.models.probe import ABSENT, STRENGTHS, fit_probe, head_layer
+from calibrant.models.probe import ABSENT, HEADS, STRENGTHS, fit_probe, head_layer, unseen_logits
 from calibrant.training import start_head
 from support.encoders import FAMILIES, tiny
 from support.tiny import WORDS, corpus, tiny_tokenizer
@@ -164,6 +165,35 @@ def test_texts_that_are_all_alike():
 # as a head
 
 
+@pytest.mark.parametrize("classes", [3, 7])
+def test_its_own_texts_are_answered_as_scikit_learn_cross_validates(classes):
+    f, y = drawn(90, classes)
+    z, known = unseen_logits(f, y, classes)
+    model = LogisticRegression(C=fit_probe(f, y, classes).strength, max_iter=500, tol=1e-3)
+    folds = KFold(HEADS, shuffle=True, random_state=0)
+    standard = (f - f.mean(axis=0)) / f.std()
+    expected = cross_val_predict(model, standard, y, cv=folds, method="predict_proba")
+    np.testing.assert_allclose(softmax(z, axis=1), expected, atol=1e-9)
+    assert known.all()
+
+
+def test_noise_that_the_probe_learns_by_heart_is_unseen_to_the_other_heads():
+    rng = np.random.default_rng(0)
+    f, y = rng.normal(size=(60, 100)), np.arange(60) % 3
+    z, _ = unseen_logits(f, y, 3)
+    assert (logits_of(fit_probe(f, y, 3), f).argmax(axis=1) == y).mean() > 0.9
+    assert (z.argmax(axis=1) == y).mean() < 0.6  # a guess: 0.33
+
+
+def test_the_only_text_of_a_class_tells_nothing():
+    f, y = drawn(30, 3)
+    y = np.append(y[:-1], 3)  # the last text is all there is of a fourth class
+    z, known = unseen_logits(f, y, 4)
+    assert known.tolist() == [True] * 29 + [False]
+    assert np.isfinite(z).all()
+    assert unseen_logits(f[:2], np.array([0, 1]), 2)[1].tolist() == [False, False]
+
+
 def encoded(n=60, seed=0):
     rows = corpus(n, seed)
     ids = encode(tiny_tokenizer(), [text for text, _ in rows], 32)
@@ -190,7 +220,6 @@ def test_the_models_logits_are_those_of_the_probe(model_dir, pooling):
     for name, weight in model.encoder.state_dict().items():
         assert torch.equal(weight, encoder[name]), name
     np.testing.assert_allclose(logits(model, rows), said.logits, atol=1e-4)
-    assert said.head is None
     f = asked(model, rows).head
     expected = fit_probe(f, y, 3)
     np.testing.assert_allclose(model.classifier.weight.detach(), expected.weight, rtol=1e-6, atol=1e-7)

@@ -27,6 +27,7 @@ from calibrant.calibrators import new_calibrator
 from calibrant.classifier import _batches
 from calibrant.data.encode import Collate, EncodedTexts, encode
 from calibrant.errors import Diverged
+from calibrant.fitting.calibrating import fit_calibrator
 from calibrant.models import fast
 from calibrant.objectives import CrossEntropy, ManifoldSmoothing
 from calibrant.runs.texts import load_splits
@@ -640,10 +641,11 @@ def test_a_frozen_encoder_reads_each_training_text_once(csv_file, model_dir, tmp
     classifier, splits = load(run.path), load_splits(config)
     needs = classifier.calibrator.needs
     on_dev, on_train = (classifier.outputs(part.texts, needs) for part in (splits.dev, splits.train))
-    again = classifier.fit_calibrator(
+    again = fit_calibrator(
+        classifier,
         new_calibrator("temperature+familiarity"),
         on_dev,
-        classifier.class_ids(splits.dev),
+        splits.dev,
         splits.train,
         on_train=on_train,
     )

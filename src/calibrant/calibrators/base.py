@@ -3,7 +3,7 @@
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Optional, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,15 @@ from calibrant.types import Needs, Outputs
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer]
-Labelled = tuple[Outputs, Integers]
-"""Outputs of n texts and their true classes (n,)."""
+
+
+class Labelled(NamedTuple):
+    """Outputs of n training texts and their true classes (n,)."""
+
+    outputs: Outputs
+    labels: Integers
+    unseen: Optional["Labelled"] = None
+    """What heads that had not seen them say of some: as good as dev for a calibrator that reads logits."""
 
 
 class Calibrator(ABC):
@@ -42,10 +49,13 @@ class Calibrator(ABC):
     def __repr__(self) -> str:
         return f"<{self.summary()}>"
 
-    def fit(self, outputs: Outputs, labels: ArrayLike, train: Labelled | None = None) -> Self:
+    def fit(
+        self, outputs: Outputs, labels: ArrayLike, train: Labelled | tuple[Outputs, Integers] | None = None
+    ) -> Self:
         """The calibrator fitted to the outputs and true classes (n,) of dev texts.
 
-        ``train`` is the same of the training texts, for a calibrator that ``needs`` more than logits.
+        ``train`` is the same of the training texts, for a calibrator that ``needs`` more than logits. One
+        that reads logits only is fitted to dev and to what ``train`` has of unseen text.
         """
         z, y = _check_logits(outputs.logits), np.asarray(labels)
         if len(z) == 0 or y.shape != (len(z),) or y.dtype.kind not in "iu":
@@ -63,7 +73,13 @@ class Calibrator(ABC):
             raise UserError(
                 f"The calibrator {self.name!r} compares texts with those of training; give fit(…, train=…)."
             )
-        fitted = self._fit(replace(outputs, logits=z), y, train)
+        known = None if train is None else Labelled(*train)
+        outputs = replace(outputs, logits=z)
+        if not self.needs and known is not None and known.unseen is not None:
+            more = known.unseen
+            outputs = Outputs(np.concatenate([z, _check_logits(more.outputs.logits)]))
+            y, known = np.concatenate([y, more.labels]), None
+        fitted = self._fit(outputs, y, known)
         absent = z.shape[1] - len(np.unique(y))
         if self.learns_by_heart and absent:
             warnings.warn(

@@ -56,7 +56,7 @@ class Chain(Calibrator):
                     raise
                 warnings.warn(f"{error} It is left out of {self.name}.", stacklevel=3)
                 continue
-            outputs = _handed_on(outputs, fitted[-1])
+            outputs, train = _handed_on(outputs, fitted[-1]), _train_handed_on(train, fitted[-1])
         if len(fitted) == 1:  # what is stored has the name of this one alone
             return fitted[0]  # type: ignore[return-value]
         return type(self)(tuple(fitted))
@@ -74,3 +74,13 @@ def _handed_on(outputs: Outputs, part: Calibrator) -> Outputs:
     """The outputs as the next part sees them: its logits are the logarithms of what this one says."""
     p = part.probabilities(outputs)
     return replace(outputs, logits=np.log(np.maximum(p, np.finfo(np.float64).tiny)))
+
+
+def _train_handed_on(train: Labelled | None, part: Calibrator) -> Labelled | None:
+    """Likewise for unseen logits, if the part can read them."""
+    if train is None or train.unseen is None:
+        return train
+    if part.needs:
+        return train._replace(unseen=None)
+    unseen = train.unseen
+    return train._replace(unseen=unseen._replace(outputs=_handed_on(unseen.outputs, part)))

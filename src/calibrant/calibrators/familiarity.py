@@ -78,7 +78,7 @@ class Familiarity(Calibrator):
                 f"The calibrator {self.name!r} needs {FEWEST} dev texts or more, got {len(outputs)}; "
                 "add texts."
             )
-        score = TwoLayerMahalanobis().fit(*train)
+        score = TwoLayerMahalanobis().fit(train.outputs, train.labels)
         return replace(self, **score.arrays(), distances=np.sort(score(outputs)))
 
     def _probabilities(self, outputs: Outputs) -> Floats:

@@ -6,6 +6,7 @@
     start        the model to begin with, and the texts as it reads them
     probe        a linear probe as the head
     fine_tuning  the encoder and the head, with the objective
+    calibrating  the calibrator, fitted on dev
     said         what the model has answered on the way
     outcome      how it went, for the record
 

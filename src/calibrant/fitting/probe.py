@@ -1,6 +1,7 @@
 """The linear probe: the head that fine-tuning starts from, or all that is trained where the encoder stays."""
 
 import logging
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ from transformers import EvalPrediction
 from calibrant._system import processes
 from calibrant._system.device import device
 from calibrant.classifier import outputs_of
+from calibrant.fitting.calibrating import few
 from calibrant.fitting.job import Job
 from calibrant.fitting.outcome import outcome
 from calibrant.fitting.said import Said, in_shares
@@ -31,6 +33,8 @@ def fit_head(job: Job, start: Start, texts: Encoded) -> Said:
     ask = partial(outputs_of, SinglePass(), [model], padding=padding, progress=job.progress)
     read = in_shares(texts.train.rows, partial(ask, needs=job.needs | {"head"}, label="features"))
     on_train = start_head(layer, read, np.asarray(texts.train.labels), start.class_weights)
+    if on_train is not None and not few(len(texts.dev), len(texts.train)):
+        on_train = replace(on_train, head=None)  # nobody will read it again
     on_dev = None
     if method.frozen:
         on_dev = in_shares(texts.dev.rows, partial(ask, needs=job.needs, label=f"dev {method.name}"))

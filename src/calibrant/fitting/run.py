@@ -11,6 +11,7 @@ from calibrant._system import processes
 from calibrant.calibrators import calibrated
 from calibrant.classifier import Classifier, of_run
 from calibrant.errors import UserError
+from calibrant.fitting.calibrating import fit_calibrator
 from calibrant.fitting.job import Job
 from calibrant.fitting.outcome import KEPT_FIGURES, training_times
 from calibrant.fitting.said import Said, in_shares
@@ -81,8 +82,8 @@ def _finish(run: Run, classifier: Classifier, job: Job, said: Said, others: Sequ
     labels, kept = classifier.class_ids(dev), None
     if calibrator is not None:
         try:
-            fitted = classifier.fit_calibrator(
-                calibrator, outputs, labels, job.splits.train, on_train=said.on_train
+            fitted = fit_calibrator(
+                classifier, calibrator, outputs, dev, job.splits.train, on_train=said.on_train
             )
             outputs = calibrated(outputs, fitted)
             kept = run.keep_calibrator(fitted, dev.provenance())

@@ -23,7 +23,8 @@ from calibrant.models.last_linear import last_linear
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer]
 STRENGTHS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-FOLDS = 3
+FOLDS = 3  # that choose the strength
+HEADS = 10  # that say what a head says of new text
 ABSENT = -10.0
 """The logit of a class of which there is no text, where the others' are about 0."""
 
@@ -51,12 +52,45 @@ def fit_probe(
 ) -> Probe:
     """The probe of features (n, h) with true classes (n,); classes may count differently, (K,)."""
     weights = np.ones(classes) if class_weights is None else class_weights
-    f = np.asarray(features, dtype=np.float64)
-    mean, scale = f.mean(axis=0), float(f.std()) or 1.0
-    f = (f - mean) / scale
+    f, mean, scale = _standardised(features)
     strength = _cross_validated(f, labels, weights)
     weight, bias = _solve(f, labels, weights, strength)
     return Probe(weight / scale, bias - weight @ mean / scale, strength)
+
+
+def unseen_logits(
+    features: NDArray[np.floating],
+    labels: Integers,
+    classes: int,
+    class_weights: Floats | None = None,
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """What the probe says of its own training texts as if they were new, (n, K), and of which it can, (n,).
+
+    Ten heads, each fitted without a tenth of the texts, answer that tenth. A text that was the only one of
+    its class tells nothing: no head without it knows the class.
+    """
+    weights = np.ones(classes) if class_weights is None else class_weights
+    f, _, _ = _standardised(features)
+    z = _left_out(f, labels, weights, _cross_validated(f, labels, weights), min(HEADS, len(labels)))
+    return z, z[np.arange(len(labels)), labels] != ABSENT
+
+
+def _standardised(features: NDArray[np.floating]) -> tuple[Floats, Floats, float]:
+    """f̂, with the mean (h,) and the one scale that make it."""
+    f = np.asarray(features, dtype=np.float64)
+    mean, scale = f.mean(axis=0), float(f.std()) or 1.0
+    return (f - mean) / scale, mean, scale
+
+
+def _left_out(f: Floats, y: Integers, class_weights: Floats, strength: float, folds: int) -> Floats:
+    """Logits of each text by a head that was fitted without its fold, (n, K)."""
+    from sklearn.model_selection import KFold
+
+    z = np.empty((len(y), len(class_weights)))
+    for kept, left_out in KFold(folds, shuffle=True, random_state=0).split(f):
+        w, b = _solve(f[kept], y[kept], class_weights, strength)
+        z[left_out] = f[left_out] @ w.T + b
+    return z
 
 
 def _solve(f: Floats, y: Integers, class_weights: Floats, strength: float) -> tuple[Floats, Floats]:
@@ -83,17 +117,6 @@ def _cross_validated(f: Floats, y: Integers, class_weights: Floats) -> float:
 
     What a temperature mends is not held against a strength: one is fitted to the whole model in the end.
     """
-    from sklearn.model_selection import KFold
-
     if len(y) < 2 * FOLDS or np.bincount(y).max() == 1:  # a text left out would have no other of its class
         return STRENGTHS[len(STRENGTHS) // 2]
-    folds = list(KFold(FOLDS, shuffle=True, random_state=0).split(f))
-
-    def left_out_loss(strength: float) -> float:
-        z = np.empty((len(y), len(class_weights)))
-        for kept, left_out in folds:
-            w, b = _solve(f[kept], y[kept], class_weights, strength)
-            z[left_out] = f[left_out] @ w.T + b
-        return refined_nll(z, y)
-
-    return min(STRENGTHS, key=left_out_loss)
+    return min(STRENGTHS, key=lambda c: refined_nll(_left_out(f, y, class_weights, c, FOLDS), y))

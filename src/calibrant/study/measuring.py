@@ -14,6 +14,7 @@ from calibrant.classifier import Classifier, of_run
 from calibrant.data import datasets
 from calibrant.data.splits import draw, warn_of_overlap
 from calibrant.errors import UserError
+from calibrant.fitting.calibrating import fit_calibrator
 from calibrant.fitting.outcome import training_times
 from calibrant.inference import SinglePass
 from calibrant.methods import NO_CALIBRATOR
@@ -115,8 +116,8 @@ def _ask(
         calibrator = None
         if how != NO_CALIBRATOR:
             try:
-                calibrator = classifier.fit_calibrator(
-                    new_calibrator(how), on_dev, labels, splits.train, on_train=on_train
+                calibrator = fit_calibrator(
+                    classifier, new_calibrator(how), on_dev, splits.dev, splits.train, on_train=on_train
                 )
             except UserError as error:
                 logger.warning("%s: %s It is left out.", how, error)

@@ -6,6 +6,7 @@ from pathlib import Path
 from calibrant._system.progress import in_notebook
 from calibrant.calibrators import Calibrator, calibrated, new_calibrator
 from calibrant.classifier import load
+from calibrant.fitting.calibrating import fit_calibrator
 from calibrant.metrics.dev import dev_figures
 from calibrant.runs import store
 from calibrant.runs.record import ThresholdRecord
@@ -45,7 +46,7 @@ def calibrate(
     texts = dev_texts(own, dev, columns_of(own, text_column, label_column, pair_column))
     labels = classifier.class_ids(texts)
     outputs = classifier.outputs(texts.texts, unfitted.needs, progress, "dev")
-    fitted = classifier.fit_calibrator(unfitted, outputs, labels, progress=progress)
+    fitted = fit_calibrator(classifier, unfitted, outputs, texts, progress=progress)
     removed_rule = own.stored().record.threshold
     own.calibrated(fitted, texts.provenance())
     before, after = (dev_figures(calibrated(outputs, one).probabilities, labels) for one in (None, fitted))

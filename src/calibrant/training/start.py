@@ -32,4 +32,4 @@ def start_head(
             layer.bias.copy_(torch.from_numpy(probe.bias))
     if said is None or head is None:
         return None
-    return replace(said, logits=head @ probe.weight.T + probe.bias, head=None)
+    return replace(said, logits=head @ probe.weight.T + probe.bias)
