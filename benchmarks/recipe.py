@@ -53,6 +53,9 @@ VARIANTS = {
     "without_probe": {"start": "random"},
     "without_refinement": {"keep": "accuracy"},
     "with_smoothing": {"objective": {"name": "manifold-smoothing"}},
+    "with_r_off": {"objective": {"name": "manifold-smoothing", "lambda_on": 0}},
+    "with_r_on_at_x": {"objective": {"name": "manifold-smoothing", "delta_on": 0}},
+    "with_label_smoothing": {"objective": {"name": "label-smoothing"}},
 }
 SEARCHED = (1e-4, 1e-3, 5e-3, 2e-2)
 """Values of δ_off. Chosen is the lowest dev NLL after its own best temperature, since the row has one."""
@@ -208,6 +211,10 @@ ROWS = {
     "without refinement: best dev accuracy": ("without_refinement", "T+F"),
     "without the temperature": ("recipe", "F"),
     "without familiarity": ("recipe", "T"),
+    "with manifold smoothing as its objective": ("with_smoothing", "T+F"),
+    "with R_off alone": ("with_r_off", "T+F"),
+    "with R_on at x itself, and R_off": ("with_r_on_at_x", "T+F"),
+    "with label smoothing": ("with_label_smoothing", "T+F"),
 }
 
 

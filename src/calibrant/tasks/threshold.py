@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant._system.progress import in_notebook
 from calibrant.classifier import Classifier, load
 from calibrant.data.named import read_named
-from calibrant.decide.risk import Sample, make_plan, naive_selection, select, smallest_risk
+from calibrant.decide.risk import Sample, Selection, make_plan, naive_selection, select, smallest_risk
 from calibrant.decide.rule import Rule, cut
 from calibrant.errors import UserError
 from calibrant.runs import store
@@ -98,49 +98,39 @@ def threshold(
     own = classifier.own_run("Rules")
     columns = columns_of(own, text_column, label_column, pair_column)
     texts = dev_texts(own, dev, columns)
-    fitted = own.record.calibrator
-    if fitted is not None and (flaw := fitted.by_heart(texts.provenance())):
-        raise UserError(f"{flaw}, so they can promise nothing; name other labelled texts with --dev.")
-    labels = classifier.class_ids(texts)
-    pilot_texts = _pilot_texts(own, texts)
+    _check_not_by_heart(own, texts)
+    pilot_texts, is_own = _pilot_texts(own, texts), texts.fingerprint == own.record.data.dev.fingerprint
     gate, ood_texts = Rule(threshold=0.0), None
     if unfamiliar is not None:
         ood_texts = read_named(unfamiliar.file, columns, own.config.source, labelled=False)
         gate = _gate(classifier, unfamiliar, ood_texts, confidence, progress)
-    outputs = classifier.outputs(texts.texts, gate.needs, progress, "dev")
-    familiar = gate.answers(outputs)
-    if unfamiliar is not None and not familiar.any():
+    asked = _ask(classifier, texts, gate, progress, "dev")
+    if unfamiliar is not None and not asked.familiar.any():
         raise UserError(
             f"To answer at most {unfamiliar.rate:g} of {unfamiliar.file} by the score {unfamiliar.score!r} "
             f"would turn away all {len(texts)} dev texts; allow a higher --ood-rate or take another --score."
         )
-    sample, predicted = _sample(outputs, labels), outputs.probabilities.argmax(axis=1)
-    tested, is_own = familiar, texts.fingerprint == own.record.data.dev.fingerprint
-    if pilot_texts is not None:
-        of_pilot = classifier.outputs(pilot_texts.texts, gate.needs, progress, "pilot")
-        pilot = _sample(of_pilot, classifier.class_ids(pilot_texts))[gate.answers(of_pilot)]
-    if pilot_texts is None or not len(pilot):
-        in_pilot = np.random.default_rng(0).permutation(len(texts)) < OWN_PILOT * len(texts)
-        pilot, tested = sample[familiar & in_pilot], familiar & ~in_pilot
-    if not len(pilot) or not tested.any():
-        raise UserError(f"{len(texts)} dev texts are too few to promise anything; give more.")
+    piloting = None if pilot_texts is None else _ask(classifier, pilot_texts, gate, progress, "pilot")
+    pilot, tested = _divided(asked, piloting)
     chosen_from = _chosen_from(own) if is_own else 0
     level = 1 - (1 - confidence) / max(chosen_from, 1)
 
     def learn(part: NDArray[np.bool_]) -> float | None:
-        found = select(sample[part], make_plan(pilot, int(part.sum()), risk, level), risk, level)
+        found = select(asked.sample[part], make_plan(pilot, int(part.sum()), risk, level), risk, level)
         return None if found is None else found.threshold
 
     if per_class:
-        thresholds = _per_class(classifier, tested, predicted, learn)
+        thresholds = _per_class(classifier, tested, asked.predicted, learn)
     else:
         one = learn(tested)
         thresholds = {} if one is None else dict.fromkeys(classifier.label_names, one)
     if not thresholds:
-        raise UserError(_nothing_promised(pilot, sample[tested], risk, confidence, level, texts, per_class))
+        missed = pilot, asked.sample[tested], risk, confidence, level, texts, per_class
+        raise UserError(_nothing_promised(*missed))
     rule = Rule(
         np.array([thresholds.get(name, math.inf) for name in classifier.label_names]), gate.score, gate.cut
     )
+    figures = _figures(asked.sample, rule.answers(asked.outputs))
     stored = ThresholdRecord(
         rule=RuleRecord(
             threshold=min(thresholds.values()),
@@ -154,18 +144,16 @@ def threshold(
         learnt_on=LearntOnRecord(
             dev=texts.provenance(), ood=None if ood_texts is None else ood_texts.provenance()
         ),
-        dev=OnDevRecord(**_figures(sample, rule.answers(outputs)), turned_away=float(1 - familiar.mean())),
+        dev=OnDevRecord(**figures, turned_away=float(1 - asked.familiar.mean())),
         learnt_for=own.record.answering,
     )
     classifier.own_run("Rules").ruled(stored)
     never = tuple(name for name in classifier.label_names if name not in thresholds)
-    plan = make_plan(pilot, int(tested.sum()), risk, level)
-    naive = None if per_class else naive_selection(sample[tested], plan, risk)
-    if naive is None:
-        return Learnt(stored, None, never, chosen_from)
-    answered = familiar & (sample.confidence >= naive.threshold)
-    figures = {"threshold": naive.threshold, **_figures(sample, answered)}
-    return Learnt(stored, figures, never, chosen_from)
+    naive = None
+    if not per_class:
+        plan = make_plan(pilot, int(tested.sum()), risk, level)
+        naive = _naive(asked, naive_selection(asked.sample[tested], plan, risk))
+    return Learnt(stored, naive, never, chosen_from)
 
 
 def remove_rule(run: Path | str) -> None:
@@ -213,6 +201,46 @@ def _gate(
     return Rule(0.0, score, u)
 
 
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What a run says of n labelled texts, and which of them pass the rule for unfamiliar text."""
+
+    outputs: Outputs
+    sample: Sample
+    familiar: NDArray[np.bool_]  # (n,)
+
+    @property
+    def predicted(self) -> NDArray[np.integer]:
+        """(n,) classes."""
+        return np.asarray(self.outputs.probabilities.argmax(axis=1))
+
+
+def _ask(classifier: Classifier, texts: Texts, gate: Rule, progress: Progress | None, label: str) -> _Asked:
+    labels = classifier.class_ids(texts)  # a label that training never saw is told before the work
+    outputs = classifier.outputs(texts.texts, gate.needs, progress, label)
+    p = outputs.probabilities
+    sample = Sample(p.max(axis=1), p.argmax(axis=1) != labels)
+    return _Asked(outputs, sample, gate.answers(outputs))
+
+
+def _divided(asked: _Asked, piloting: _Asked | None) -> tuple[Sample, NDArray[np.bool_]]:
+    """The pilot, and which texts are tested: all that are familiar, or those that their own pilot leaves."""
+    n, tested = len(asked.familiar), asked.familiar
+    pilot = None if piloting is None else piloting.sample[piloting.familiar]
+    if pilot is None or not len(pilot):
+        in_pilot = np.random.default_rng(0).permutation(n) < OWN_PILOT * n
+        pilot, tested = asked.sample[asked.familiar & in_pilot], asked.familiar & ~in_pilot
+    if not len(pilot) or not tested.any():
+        raise UserError(f"{n} dev texts are too few to promise anything; give more.")
+    return pilot, tested
+
+
+def _check_not_by_heart(run: store.Run, texts: Texts) -> None:
+    fitted = run.record.calibrator
+    if fitted is not None and (flaw := fitted.by_heart(texts.provenance())):
+        raise UserError(f"{flaw}, so they can promise nothing; name other labelled texts with --dev.")
+
+
 def _pilot_texts(run: store.Run, texts: Texts) -> Texts | None:
     """Some of the run's own dev texts; None where they cannot be had, or could have had a hand in the texts.
 
@@ -247,11 +275,6 @@ def _chosen_from(run: store.Run) -> int:
         max(1, sum(any(key.startswith("eval_") for key in entry) for entry in one.training.history))
         for one in runs
     )
-
-
-def _sample(outputs: Outputs, labels: NDArray[np.integer]) -> Sample:
-    p = outputs.probabilities
-    return Sample(p.max(axis=1), p.argmax(axis=1) != labels)
 
 
 def _per_class(
@@ -299,6 +322,14 @@ def _nothing_promised(
 def _rounded_up(share: float) -> float:
     """To three digits, so that what a message says can be had is enough."""
     return math.ceil(share * 1000) / 1000
+
+
+def _naive(asked: _Asked, found: Selection | None) -> dict[str, float] | None:
+    """The threshold that promises nothing, and its figures."""
+    if found is None:
+        return None
+    answered = asked.familiar & (asked.sample.confidence >= found.threshold)
+    return {"threshold": found.threshold, **_figures(asked.sample, answered)}
 
 
 def _figures(sample: Sample, answered: NDArray[np.bool_]) -> dict[str, float]:
