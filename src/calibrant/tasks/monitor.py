@@ -1,6 +1,7 @@
 """``calibrant monitor``: compare what a run answers on new texts with what it answered on dev."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -109,15 +110,8 @@ def monitor(
         label_column: of ``new``; named here, it must be there [as in training, if there].
         progress: told of each batch.
     """
-    if not 0 < level < 1:
-        raise UserError(f"--level must lie between 0 and 1, both excluded, got {level:g}.")
-    if restart and not follow:
-        raise UserError("--restart goes with --follow: it forgets what was followed so far.")
-    if follow and tolerance is not None:
-        raise UserError("--tolerance is for a single look; with --follow leave it out.")
+    _check_options(level, tolerance, follow, restart)
     tolerance = TOLERANCE if tolerance is None else tolerance
-    if not 0 <= tolerance < 1:
-        raise UserError(f"--tolerance must be 0 or more and below 1, got {tolerance:g}.")
     classifier, new = load(run), str(new)
     corpus = manifest.there(new)
     if corpus and (text_column or label_column or pair_column):
@@ -143,7 +137,6 @@ def monitor(
     if stored is not None:
         then_ruled = _ruled_then(classifier, stored, said, answers.texts, then_right)
         now_ruled = _Ruled(seen.m, now.statistics.abstained, None if labelled is None else labelled.wrong)
-
     shifts = {"confidence": confidence_shift(then, seen)}
     if labelled is not None:
         shifts["gap"] = gap_shift(then, then_right, labelled.confidence, labelled.right)
@@ -158,15 +151,8 @@ def monitor(
             if restart:
                 kept_looks.restart(looking)
             all_looks = _followed(looking, answers, now, level)
-    moved: bool | None
-    if all_looks is not None:
-        moved = all_looks.alarm_at is not None or (False if all_looks.enough else None)
-    else:
-        moved = any(shift.beyond(tolerance, level / len(shifts)) for shift in shifts.values())
-        if not moved and seen_from(len(then), seen.m, level / len(shifts)) > LARGE:
-            moved = None
     return Monitored(
-        moved=moved,
+        moved=_moved(shifts, tolerance, level / len(shifts), len(then), seen.m, all_looks),
         level=level,
         tolerance=tolerance,
         confidence_shift=shifts["confidence"],
@@ -188,6 +174,28 @@ def monitor(
         ),
         followed=all_looks,
     )
+
+
+def _check_options(level: float, tolerance: float | None, follow: bool, restart: bool) -> None:
+    if not 0 < level < 1:
+        raise UserError(f"--level must lie between 0 and 1, both excluded, got {level:g}.")
+    if restart and not follow:
+        raise UserError("--restart goes with --follow: it forgets what was followed so far.")
+    if follow and tolerance is not None:
+        raise UserError("--tolerance is for a single look; with --follow leave it out.")
+    if tolerance is not None and not 0 <= tolerance < 1:
+        raise UserError(f"--tolerance must be 0 or more and below 1, got {tolerance:g}.")
+
+
+def _moved(
+    shifts: Mapping[str, Shift], tolerance: float, level: float, n: int, m: int, looks: Followed | None
+) -> bool | None:
+    """By all looks, where they are followed; else by the shifts, each at this level, of m texts from n."""
+    if looks is not None:
+        return looks.alarm_at is not None or (False if looks.enough else None)
+    if any(shift.beyond(tolerance, level) for shift in shifts.values()):
+        return True
+    return None if seen_from(n, m, level) > LARGE else False
 
 
 @dataclass(frozen=True, eq=False)
