@@ -39,6 +39,8 @@ from calibrant.tasks import train as task
 from calibrant.types import Prediction, Splits, Texts
 
 OUT = Path(__file__).parents[1] / "results" / "recipe"
+DOCS = Path(__file__).parents[1] / "docs" / "recipe.md"
+BEGIN, END = "<!-- made by `benchmarks/recipe.py --table` -->", "<!-- end of what it makes -->"
 TRAIN, MOST = 2500, 2000  # a fifth of the first is dev; test, near and far texts at most
 LENGTH = {"20ng-15": 64}  # tokens; elsewhere what `calibrant train` takes
 RATE = {"learning_rate": 2e-4}
@@ -218,31 +220,54 @@ ROWS = {
 }
 
 
-def table() -> None:
-    """The rows of results/recipe/README.md, and what is missing."""
+MEASURED = ("plain + temperature", "manifold smoothing + temperature", "the default", "--quick")
+"""Rows of docs/recipe.md, by the end of their names."""
+
+
+def tables() -> None:
+    """Write the tables of results/recipe/README.md, with what is missing, and of docs/recipe.md."""
     made = [json.loads(path.read_text()) for path in sorted(OUT.glob("*_seed=*.json"))]
-    columns = "seeds | accuracy | ECE | NBAUCC₀.₅ mistakes | near (AUROC) | far (AUROC) | epochs kept | CPU s"
-    print(f"| mean ± sd over seeds, in % | {columns} |\n|{'---|' * 9}")
-    missing = []
+    columns = "seeds | accuracy | ECE | NBAUCC₀.₅ mistakes | near (AUROC) | far (AUROC)"
+    rows, missing = {}, []
     for name in ("20ng-15", "banking77", "yahoo-8"):
         for row, (variant, how) in ROWS.items():
             ones = [one for one in made if (one["dataset"], one["variant"]) == (name, variant)]
-            if not ones:
+            if ones:
+                rows[f"{name}, {row}"] = cells(ones, how)
+            else:
                 missing.append(f"{name}, {row}")
-                continue
-            cells = {
-                what: spread([100 * show(one["figures"][how]) for one in ones])
-                for what, show in SHOWN.items()
-            }
-            told = [cells[what] for what in ("accuracy", "ECE", "mistakes")]
-            for what in ("near", "far"):
-                auroc = statistics.fmean(100 * SHOWN[f"{what} AUROC"](one["figures"][how]) for one in ones)
-                told.append(f"{cells[what]} ({auroc:.1f})")
-            kept = ", ".join(f"{one['best_epoch']:g}" for one in ones)
-            work = [one["cpu_seconds"] for one in ones if "cpu_seconds" in one]
-            spent = f"{statistics.fmean(work):.0f}" if work else "–"
-            print(f"| {name}, {row} | {len(ones)} | {' | '.join(told)} | {kept} | {spent} |")
-    print("\nNot run:", "; ".join(missing) or "nothing")
+    all_of_it = [f"| {row} | {' | '.join(of)} |" for row, of in rows.items()]
+    head = f"| mean ± sd over seeds, in % | {columns} | epochs kept | CPU s |\n|{'---|' * 9}"
+    told = f"Not run: {'; '.join(missing)}." if missing else "Every row was run."
+    written(OUT / "README.md", "\n".join([head, *all_of_it, "", told]))
+    some = [
+        f"| {row} | {' | '.join(of[:6])} |" for row, of in rows.items() if row.strip("`").endswith(MEASURED)
+    ]
+    written(DOCS, "\n".join([f"| | {columns} |\n|{'---|' * 7}", *some]))
+
+
+def cells(ones: list[dict], how: str) -> list[str]:
+    """The row of some seeds."""
+    shown = {what: spread([100 * show(one["figures"][how]) for one in ones]) for what, show in SHOWN.items()}
+    aurocs = {
+        what: statistics.fmean(100 * SHOWN[f"{what} AUROC"](one["figures"][how]) for one in ones)
+        for what in ("near", "far")
+    }
+    work = [one["cpu_seconds"] for one in ones if "cpu_seconds" in one]
+    return [
+        str(len(ones)),
+        *(shown[what] for what in ("accuracy", "ECE", "mistakes")),
+        *(f"{shown[what]} ({auroc:.1f})" for what, auroc in aurocs.items()),
+        ", ".join(f"{one['best_epoch']:g}" for one in ones),
+        f"{statistics.fmean(work):.0f}" if work else "–",
+    ]
+
+
+def written(page: Path, table: str) -> None:
+    """Put it between the page's two marks."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}", encoding="utf-8")
 
 
 def spread(values: list[float]) -> str:
@@ -261,7 +286,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     if arguments.table:
-        return table()
+        return tables()
     torch.set_num_threads(1)
     OUT.mkdir(parents=True, exist_ok=True)
     for seed in arguments.seeds:
