@@ -28,6 +28,7 @@ from calibrant._system.atomic import write_json
 from calibrant._system.device import machine
 from calibrant.data import datasets
 from calibrant.data.splits import draw
+from recipe import spread
 
 OUT = Path(__file__).parents[1] / "results" / "few-texts"
 FAR = {"banking77": "yahoo", "yahoo": "sst-2"}
@@ -66,10 +67,7 @@ class Said(logging.Handler):
 
 def run(name: str, count: int, method: str, seed: int) -> dict:
     known, said = datasets(), Said()
-    test, far = (
-        draw(known[name].read("test"), TEST, "TEST"),
-        draw(known[FAR[name]].read("test"), TEST, "TEST"),
-    )
+    test, far = (draw(known[which].read("test"), TEST, "TEST") for which in (name, FAR[name]))
     logger = logging.getLogger("calibrant")
     logger.addHandler(said)
     logger.setLevel(logging.INFO)
@@ -130,11 +128,6 @@ def table() -> None:
                 print(f"| {name}, {count} | {method} | {' | '.join(shown)} | {kept} | {seconds:.0f} |")
 
 
-def spread(values: list[float]) -> str:
-    mean = statistics.fmean(values)
-    return f"{mean:.1f}" + (f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else "")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -156,9 +149,7 @@ def main() -> None:
                         found = run(name, count, method, seed)
                         write_json(path, found)
                         m = found["metrics"]
-                        print(
-                            path.stem, f"{m['accuracy']:.3f} {m['ece']:.3f}", found["best_epoch"], flush=True
-                        )
+                        print(path.stem, f"{m['accuracy']:.3f} {m['ece']:.3f}", flush=True)
 
 
 if __name__ == "__main__":
