@@ -47,7 +47,7 @@ def test_every_option_is_explained():
         (["--seeds", "0,one"], "--seeds: expected whole numbers such as 0,1,2, got 'one'."),
         (["--seeds", "-1"], "--seeds: a seed lies between 0 and 2³² − 1, got -1."),
         (["--executor", "rai"], "Unknown executor 'rai'; did you mean 'ray'? Known: local, ray."),
-        (["--address", "auto"], "--address is of a Ray cluster; it goes with --executor ray."),
+        (["--address", "auto"], "--address goes with --executor ray; it is of a Ray cluster."),
         (["--parts", "search", "--methods", "bert"], "--parts search: none of bert has hyper-parameters to"),
         (["--threads", "0"], "--threads must be at least 1, got 0."),
     ],

@@ -4,9 +4,18 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli.options import Figures, Json, LabelColumn, Page, PairColumn, RunFolder, TextColumn, there
+from calibrant.cli.options import (
+    Figures,
+    Json,
+    LabelColumn,
+    Page,
+    PairColumn,
+    RunFolder,
+    TextColumn,
+    belong,
+    there,
+)
 from calibrant.cli.printing import say, say_json
-from calibrant.errors import UserError
 
 
 def evaluate(
@@ -36,8 +45,7 @@ def evaluate(
     \b
     Example:  calibrant evaluate runs/tickets --test test.csv --ood other.csv --report report.html
     """
-    if figures is not None and report is None:
-        raise UserError("--figures goes with --report; name the page, as in --report page.html.")
+    belong(report is not None, "--report; name the page, as in --report page.html", figures=figures)
     from calibrant.cli.console import working
 
     with working() as progress:

@@ -4,9 +4,11 @@ A file or a run that is not there is told while the command is parsed, before an
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from calibrant.errors import UserError
 
 
 def there(name: str | None) -> str | None:
@@ -29,6 +31,13 @@ def run_there(path: Path) -> Path:
 def all_runs(paths: list[Path]) -> list[Path]:
     """Several of them."""
     return [run_there(path) for path in paths]
+
+
+def belong(fits: bool, where: str, **options: Any) -> None:
+    """Refuse options that were given where they do not fit: "--dev goes with …"."""
+    for name, given in options.items():
+        if not fits and given is not None and given is not False:
+            raise UserError(f"--{name.replace('_', '-')} goes with {where}.")
 
 
 RunFolder = Annotated[Path, typer.Argument(help="A run directory.", callback=run_there)]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli.options import PairColumn, RunFolder, TextColumn, there
+from calibrant.cli.options import PairColumn, RunFolder, TextColumn, belong, there
 from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError
 
@@ -91,32 +91,22 @@ def predict(
     files = files or []
     if bool(files) == bool(text):
         raise UserError("Give either a FILE (or - for standard input) or --text.")
-    for option, column in (("--text-column", text_column), ("--pair-column", pair_column)):
-        if column is not None and (text or files == ["-"]):
-            raise UserError(f"{option} goes with a FILE that has columns; leave it out.")
-    if out is not None and (text or "-" in files):
-        raise UserError("--out goes with a FILE whose columns it keeps; send other answers on with >.")
-    if format_ is not None and out is None:
-        raise UserError("--format goes with --out; add, for instance, --out decided.csv.")
-    whole = out is None or _is_file(out, format_)
-    if whole and len(files) > 1:
+    lines = files == ["-"]
+    columns = {"text_column": text_column, "pair_column": pair_column}
+    belong(bool(files) and not lines, "a FILE that has columns; leave it out", **columns)
+    keeps = "a FILE whose columns it keeps; send other answers on with >"
+    belong(bool(files) and "-" not in files, keeps, out=out)
+    belong(out is not None, "--out; add, for instance, --out decided.csv", format=format_)
+    folder = out is not None and not _is_file(out, format_)
+    if len(files) > 1 and not folder:
         raise UserError(f"{len(files)} files are answered into a folder; add --out decisions/.")
-    if not whole and format_ is not None:
-        raise UserError("--format goes with one file --out; the parts of a folder have that of the corpus.")
-    for option, given in (("--engine", engine), ("--address", address), ("--threads", threads)):
-        if whole and given is not None:
-            raise UserError(f"{option} goes with a folder; add, for instance, --out decisions/.")
-    if address is not None and engine != "ray":
-        raise UserError("--address is of a Ray cluster; it goes with --engine ray.")
-    if coverage is None:
-        for option, given in (
-            ("--set-method", set_method),
-            ("--set-per-class", set_per_class or None),
-            ("--dev", dev),
-        ):
-            if given is not None:
-                raise UserError(f"{option} goes with --coverage; add, for instance, --coverage 0.9.")
-    if whole and files != ["-"]:
+    belong(not folder, "one file --out; the parts of a folder have that of the corpus", format=format_)
+    workers = {"engine": engine, "address": address, "threads": threads}
+    belong(folder, "a folder; add, for instance, --out decisions/", **workers)
+    belong(engine == "ray", "--engine ray; it is of a Ray cluster", address=address)
+    sets = {"set_method": set_method, "set_per_class": set_per_class, "dev": dev}
+    belong(coverage is not None, "--coverage; add, for instance, --coverage 0.9", **sets)
+    if not folder and not lines:
         for file in files:
             there(file)
     from calibrant.cli.console import working
@@ -125,8 +115,7 @@ def predict(
         from calibrant.tasks import predict as task
 
         options: dict[str, Any] = {
-            "text_column": text_column,
-            "pair_column": pair_column,
+            **columns,
             "threshold": threshold,
             "coverage": coverage,
             "set_method": "lac" if set_method is None else set_method,
@@ -139,14 +128,14 @@ def predict(
         told = None
         if out is None:
             source: dict[str, Any] = {"texts": text} if text else {"file": files[0]}
-            if files == ["-"]:
+            if lines:
                 source = {"stream": sys.stdin.buffer}
             for row in task.predict(run, **source, **options):
-                if sys.stdout.isatty() and files != ["-"]:  # where the bar is in the way
+                if sys.stdout.isatty() and not lines:  # where the bar is in the way
                     held.append(row)
                 else:
                     say_json(row)
-        elif whole:
+        elif not folder:
             counts = task.predict_file(run, files[0], Path(out), kind=format_, **options)
             told = "{texts} texts, {abstained} abstained on, {blank} blank".format(**counts)
         else:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibrant.cli.options import Json
+from calibrant.cli.options import Json, belong
 from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError
 
@@ -62,8 +62,7 @@ def run(
     numbers = [_seed(seed) for seed in _several(seeds)]
     if threads is not None and threads < 1:
         raise UserError(f"--threads must be at least 1, got {threads}.")
-    if address is not None and executor != "ray":
-        raise UserError("--address is of a Ray cluster; it goes with --executor ray.")
+    belong(executor == "ray", "--executor ray; it is of a Ray cluster", address=address)
     from calibrant.cli.console import working
 
     study = Path("runs") / f"study-{preset}" if out is None else out
