@@ -84,7 +84,7 @@ def test_the_default_is_the_recipe():
     assert not recipe.method.frozen
     assert quick.method.frozen
     for either in (recipe, quick):
-        assert (either.method.start, either.method.keep) == ("probe", "refinement")
+        assert (either.method.start, either.method.keep) == ("probe", "interpolation")
         assert [part.name for part in either.calibrator.parts] == ["temperature", "familiarity"]
 
 

@@ -218,7 +218,7 @@ class Classifier:
         """The run's answers on dev: those it keeps, or where it keeps none its own dev texts' from now on.
 
         ``dev`` names a labelled file, with columns as in training, to be answered and kept instead. Sets
-        promise more on texts that chose neither the best epoch nor the calibrator, as the run's own did.
+        promise more on texts that chose neither the weights nor the calibrator, as the run's own did.
         """
         run, before = self.own_run("Answers on dev"), self.kept_answers()
         if before is not None and dev is None:

@@ -88,7 +88,7 @@ class RunConfig(BaseModel):
     calibrator: str | None = None
     start: Literal["probe", "random"] | None = None
     pooling: Literal["native", "declared", "first", "mean", "first+mean"] | None = None
-    keep: Literal["refinement", "accuracy"] | None = None
+    keep: Literal["interpolation", "refinement", "accuracy"] | None = None
     patience: int | None = Field(None, ge=0, lt=MOST)
 
     # training

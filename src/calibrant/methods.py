@@ -10,6 +10,9 @@ from typing import Any
 NO_CALIBRATOR = "none"
 """How a user says that there should be none, where the method or a run has one."""
 
+INTERPOLATION = "interpolation"
+"""What is kept: no epoch, but the best point between the start and the last one."""
+
 TEMPERATURE_THEN_FAMILIARITY = "temperature+familiarity"
 
 
@@ -26,7 +29,9 @@ class Method:
     pooling: str = (
         "native"  # what the head reads: "native" is the architecture's own head; see models/pooling
     )
-    keep: str = "accuracy"  # which epoch: the best dev "accuracy", or "refinement", NLL after a temperature
+    keep: str = "accuracy"
+    """What is best on dev: the epoch in "accuracy" or in "refinement" (NLL after a temperature), or, by
+    the latter, the "interpolation" of start and end."""
     patience: int = 0  # epochs without a better one after which training stops; 0: never
     learning_rate: float = 1e-4  # where the settings name none
     width: int | None = None  # of the encoder that this rate is for; for others it goes with 1/width
@@ -44,7 +49,7 @@ class Method:
 _PROBE: dict[str, Any] = {
     "start": "probe",
     "pooling": "first+mean",
-    "keep": "refinement",
+    "keep": INTERPOLATION,
     "calibrator": TEMPERATURE_THEN_FAMILIARITY,
 }
 

@@ -235,7 +235,7 @@ def test_the_runs_own_dev_texts(command, here):
     epochs = sum("eval_accuracy" in entry for entry in record()["training"]["history"])
     assert result["chosen_from"] == epochs > 1
     out = done(command, "threshold", "run", "--risk", 0.5)
-    assert f"was shared among the {epochs} models (epochs) that they chose from." in out
+    assert f"was shared among the {epochs} models that they chose from." in out
 
 
 def test_the_own_dev_texts_must_prove_more(command, here):

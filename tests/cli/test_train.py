@@ -62,6 +62,7 @@ def test_a_finished_command_does_nothing_again(command, tickets, here, monkeypat
         "seconds",
         "work_seconds",
         "best_epoch",
+        "share",
         "dev_accuracy",
         "dev_confidence",
         "dev_nll",
@@ -217,7 +218,7 @@ $ GOOD --start foo
 $ GOOD --pooling x
 --pooling: Input should be 'native', 'declared', 'first', 'mean' or 'first+mean', got 'x'.
 $ GOOD --keep loss
---keep: Input should be 'refinement' or 'accuracy', got 'loss'.
+--keep: Input should be 'interpolation', 'refinement' or 'accuracy', got 'loss'.
 $ GOOD --patience -1
 --patience: Input should be greater than or equal to 0, got -1.
 $ GOOD --quick --method bert
@@ -367,7 +368,7 @@ def test_without_any_setting_it_is_the_recipe(command, plain_tickets, here):
         "start": "probe",
         "frozen": False,
         "pooling": "first+mean",
-        "keep": "refinement",
+        "keep": "interpolation",
         "patience": 0,
     }
     code, out, _ = command("predict", "run", "--text", "refund my card", "--text", "violin sonnet glacier")

@@ -487,7 +487,10 @@ def test_refinement_does_not_hold_against_an_epoch_what_a_temperature_mends():
 
 
 # 153 training texts: 10 steps an epoch.
-RECIPE = {"method": "calibrant", "batch_size": 16, "max_length": 32, "calibrator": "temperature"}
+RECIPE = {
+    **{"method": "calibrant", "keep": "refinement", "calibrator": "temperature"},
+    **{"batch_size": 16, "max_length": 32},
+}
 
 
 def recipe(csv_file, model_dir, **more):

@@ -90,8 +90,8 @@ def threshold(
     if learnt.chosen_from:
         say(
             "These are the run's own dev texts: a third of them only guided the search, and the error that "
-            f"the promise allows was shared among the {learnt.chosen_from} models (epochs) that they chose "
-            "from. Other texts, with --dev, allow more."
+            f"the promise allows was shared among the {learnt.chosen_from} models that they chose from. "
+            "Other texts, with --dev, allow more."
         )
     if naive is not None:
         say(

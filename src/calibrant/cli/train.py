@@ -57,7 +57,10 @@ def train(
     ] = None,
     keep: Annotated[
         str | None,
-        typer.Option(help="The epoch that is best on dev in accuracy or refinement [the method's]."),
+        typer.Option(
+            help="What is best on dev: the epoch in accuracy or refinement, or, by the latter, the "
+            "interpolation of start and end [the method's]."
+        ),
     ] = None,
     patience: Annotated[
         int | None,
@@ -195,7 +198,7 @@ def train(
     if confidence is not None:
         says = f"says {confidence:.0%} and "
     say(
-        f"{out}: best epoch {training.best_epoch:.0f}; on dev it {says}is right in {accuracy:.0%}. "
+        f"{out}: best {training.kept}; on dev it {says}is right in {accuracy:.0%}. "
         f"{advice.reason}\nNext: {advice.command}"
     )
 

@@ -1,4 +1,4 @@
-"""Fine-tuning: the encoder and the head with the objective; of its epochs the best is kept."""
+"""Fine-tuning: the encoder and the head with the objective; what is best on dev is kept."""
 
 import logging
 import math
@@ -16,9 +16,19 @@ from calibrant.errors import Diverged
 from calibrant.fitting.job import Job
 from calibrant.fitting.outcome import outcome
 from calibrant.fitting.start import Encoded, Start
+from calibrant.methods import INTERPOLATION
 from calibrant.runs import checkpoints
 from calibrant.runs.store import Run
-from calibrant.training import CRITERIA, CalibratedTrainer, EpochLines, Sealing, StopByItself, Watch
+from calibrant.training import (
+    CRITERIA,
+    CalibratedTrainer,
+    EpochLines,
+    Sealing,
+    StopByItself,
+    Watch,
+    copied,
+    interpolate,
+)
 
 logger = logging.getLogger(__name__)
 NO_MEMORY = (
@@ -29,9 +39,9 @@ SAFE = "The checkpoints before it are safe, and the same command goes on from th
 
 
 def fine_tune(run: Run, job: Job, start: Start, texts: Encoded, watch: Watch) -> Run:
-    """Train from the start, or from the last checkpoint, and keep the model of the best epoch."""
+    """Train from the start, or from the last checkpoint, and keep what is best on dev."""
     config, method, model = job.config, job.recipe.method, start.model
-    before = {name: value.clone() for name, value in model.state_dict().items()}
+    before = copied(model)
     rate = config.learning_rate
     if rate is None:
         rate = method.rate(getattr(model.config, "hidden_size", None))
@@ -62,14 +72,18 @@ def fine_tune(run: Run, job: Job, start: Start, texts: Encoded, watch: Watch) ->
     with remembering(NO_MEMORY), writing(run.checkpoints, SAFE):
         trainer.train(resume_from_checkpoint=None if last is None else str(last))
     history = [e for e in trainer.state.log_history if f"eval_{criterion}" in e or "loss" in e]
-    seconds = watch.elapsed()
-
-    def keep() -> Run:
-        _check_finite(history, run, rate)
-        measured = [entry for entry in history if f"eval_{criterion}" in entry]
+    processes.on_main(lambda: _check_finite(history, run, rate))
+    measured = [entry for entry in history if f"eval_{criterion}" in entry]
+    if method.keep == INTERPOLATION:
+        best, *others = interpolate(trainer, before, texts.dev, {0.0: measured[0], 1.0: measured[-1]})
+        history += [best, *others]
+    else:
         best = max(measured, key=lambda entry: entry[f"eval_{criterion}"])
         if best["epoch"] == 0:
             model.load_state_dict(before)
+    seconds = watch.elapsed()
+
+    def keep() -> Run:
         training = outcome(trainer.state.global_step, seconds, best, history)
         if config.lora is None:
             return run.keep(model, start.tokenizer, training)
@@ -95,9 +109,9 @@ def _arguments(job: Job, folder: Path, rate: float, epochs: int, resumed: bool) 
         eval_strategy="epoch",
         save_strategy="epoch",
         logging_strategy="epoch",
-        load_best_model_at_end=True,
+        load_best_model_at_end=method.keep != INTERPOLATION,
         # The start counts as epoch 0; a checkpoint's log has it already.
-        eval_on_start=method.keep == "refinement" and not resumed,
+        eval_on_start=method.keep != "accuracy" and not resumed,
         metric_for_best_model=CRITERIA[method.keep],
         greater_is_better=True,
         dataloader_pin_memory=False,

@@ -12,11 +12,12 @@ KEPT_FIGURES = ("accuracy", "confidence", "nll")
 def outcome(
     steps: int, seconds: dict[str, float], best: dict[str, float], history: list[dict[str, float]]
 ) -> TrainingRecord:
-    """Of one model; ``best`` is the entry of the history whose epoch is kept."""
+    """Of one model; ``best`` is the entry of the history that is kept."""
     return TrainingRecord(
         steps=steps,
         **{name: round(value, 1) for name, value in seconds.items()},
         best_epoch=best["epoch"],
+        share=best.get("share"),
         **{f"dev_{name}": best[f"eval_{name}"] for name in KEPT_FIGURES},
         history=history,
     )

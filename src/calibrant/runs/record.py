@@ -136,10 +136,25 @@ class TrainingRecord(_Part):
     seconds: float
     work_seconds: float | None = None  # the first runs were not timed by their own work
     best_epoch: float
+    share: Share | None = None  # of the way from the start to that epoch; None where the epoch itself is kept
     dev_accuracy: Share
     dev_confidence: Share | None = None  # nor did they keep this
     dev_nll: float
     history: list[dict[str, int | float]]
+
+    @property
+    def kept(self) -> str:
+        """What is kept of it, in words."""
+        epoch = f"epoch {self.best_epoch:g}"
+        if self.share is None or self.share in (0, 1):
+            return epoch
+        return f"point {self.share:.0%} of the way from the start to {epoch}"
+
+    @property
+    def chosen_from(self) -> int:
+        """How many models dev chose that from."""
+        measured = [entry for entry in self.history if any(key.startswith("eval_") for key in entry)]
+        return len([entry for entry in measured if "share" in entry] or measured)
 
 
 class Record(_Part):

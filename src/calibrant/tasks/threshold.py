@@ -268,13 +268,10 @@ def _pilot_texts(run: store.Run, texts: Texts) -> Texts | None:
 
 
 def _chosen_from(run: store.Run) -> int:
-    """How many models dev chose from: epochs, and in an ensemble all their combinations."""
+    """How many models dev chose from: epochs or points between them, and in an ensemble all combinations."""
     members = range(2, 2 + len(run.record.members))
     runs = [run, *(store.load(run.member(number)) for number in members)]
-    return math.prod(
-        max(1, sum(any(key.startswith("eval_") for key in entry) for entry in one.training.history))
-        for one in runs
-    )
+    return math.prod(max(1, one.training.chosen_from) for one in runs)
 
 
 def _per_class(

@@ -1,6 +1,7 @@
 """One training loop for every objective, on ``transformers.Trainer``: its start, and what happens beside."""
 
 from calibrant.training.callbacks import EpochLines, Sealing, StopByItself, Watch
+from calibrant.training.interpolating import copied, interpolate
 from calibrant.training.start import start_head
 from calibrant.training.trainer import CRITERIA, CalibratedTrainer, dev_metrics
 
@@ -11,6 +12,8 @@ __all__ = [
     "Sealing",
     "StopByItself",
     "Watch",
+    "copied",
     "dev_metrics",
+    "interpolate",
     "start_head",
 ]

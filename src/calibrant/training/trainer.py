@@ -28,8 +28,8 @@ from calibrant.training.callbacks import Learnt, OwnDraws
 from calibrant.training.order import EpochSeededSampler, Share
 from calibrant.types import Batch
 
-CRITERIA = {"accuracy": "selection", "refinement": "refinement"}
-"""Of ``dev_metrics``, by what a method calls the epoch to be kept."""
+CRITERIA = {"accuracy": "selection", "refinement": "refinement", "interpolation": "refinement"}
+"""Of ``dev_metrics``, by what a method calls that which is to be kept."""
 
 
 def dev_metrics(prediction: EvalPrediction) -> dict[str, float]:
