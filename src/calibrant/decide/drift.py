@@ -9,8 +9,8 @@ Three questions, each answered by a distance that has a meaning and the p-value 
 D is the share of texts that changed sides at the threshold where most did; Δ is the share of answers that
 are right more (or, below 0, less) often than confidence and dev make one expect; A sees what D cannot, for a
 score turns texts away whatever their confidence. An alarm needs both: a p below the level, for a small file
-strays by chance, and a distance above the tolerance, for no two weeks of text are alike, dev itself chose what
-was kept of training, and in a large file p finds every trifle.
+strays by chance, and a distance above the tolerance, for no two weeks of text are alike, dev itself chose
+what was kept of training, and in a large file p finds every trifle.
 """
 
 import math
