@@ -51,7 +51,8 @@ def interpolate(
         model.load_state_dict(between(start, end, share))
         figures = trainer.predict(dev, metric_key_prefix="eval").metrics
         found[share] = {name: value for name, value in figures.items() if name in ends[1.0]}
-    points = [found[share] | {"epoch": ends[share > 0]["epoch"], "share": share} for share in sorted(found)]
+    last = ends[1.0]["epoch"]
+    points = [found[share] | {"epoch": last if share else 0.0, "share": share} for share in sorted(found)]
     points.sort(key=lambda point: point["eval_refinement"], reverse=True)
     model.load_state_dict(between(start, end, points[0]["share"]))
     return points
