@@ -146,7 +146,7 @@ def test_planning_reads_no_test_texts(monkeypatch):
 
 def test_rows_that_answer_for_the_model_and_those_of_another_calibrator_share_plain_training(monkeypatch):
     """Where all start alike, the default method is plain training with another calibrator."""
-    alike = {"start": "probe", "pooling": "first+mean", "keep": "refinement"}
+    alike = {"start": "probe", "pooling": "first+mean", "keep": "interpolation"}
     settings = {**PRESETS["smoke"].settings, "model": "minilm", **alike}
     monkeypatch.setitem(PRESETS, "smoke", replace(PRESETS["smoke"], settings=settings))
     plain = ("bert", "temperature-scaling", "mc-dropout", "calibrant", "constant", "oracle")

@@ -108,8 +108,8 @@ _PLAIN = ("bert", "temperature-scaling", "calibrant", "linear-probe", "constant"
 _ALONE = tuple(row for row in ALL if row != "deep-ensemble")
 
 # The texts of each set, whole. Every training starts where the default method does, with the linear probe,
-# and keeps its epoch by the same rule: so that what differs is the objective, and four epochs are enough.
-_START = {"start": "probe", "pooling": "first+mean", "keep": "refinement"}
+# and keeps its weights by the same rule: so that what differs is the objective, and four epochs are enough.
+_START = {"start": "probe", "pooling": "first+mean", "keep": "interpolation"}
 
 LAPTOP = Preset(
     "laptop",
