@@ -54,7 +54,7 @@ With one seed the interval is for the choice of texts alone.
 
 - T: with a temperature. T+F: with temperature and familiarity.
 - Plain training (`bert`) with T is the paper's temperature scaling. With T+F it is calibrant's default, but
-  with 4 epochs instead of 8, and the best of them kept instead of a point before the last.
+  with 4 epochs instead of 8.
 - **Bold**: better than every other row by more than chance.
 - NBAUCC [rewards doubt](metrics.md#nbaucc), as the row `constant` shows. So no row is bold there whose
   confidence is more than {100 * DOUBT:.0f} points below its accuracy.
