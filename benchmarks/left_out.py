@@ -1,4 +1,5 @@
-"""How familiarity's score and level are chosen: by leaving classes out of training sets.
+"""How familiarity's score and level are chosen, and what more doubt about distant text would bring: by leaving
+classes out of training sets.
 
     CALIBRANT_DATA=… OMP_NUM_THREADS=1 python benchmarks/left_out.py
     python benchmarks/left_out.py --table
@@ -22,7 +23,7 @@ from scipy.special import softmax
 from calibrant import RunConfig
 from calibrant._system.atomic import write_json
 from calibrant._system.device import machine
-from calibrant.calibrators.familiarity import Familiarity
+from calibrant.calibrators.familiarity import RHO, Familiarity
 from calibrant.calibrators.temperature import Temperature
 from calibrant.classifier import of_run
 from calibrant.data import datasets
@@ -30,6 +31,7 @@ from calibrant.data.splits import draw, make_splits
 from calibrant.metrics.measure import measure, measure_scores
 from calibrant.models.probe import fit_probe
 from calibrant.scores import scores
+from calibrant.scores.mahalanobis import Mahalanobis
 from calibrant.tasks import train as task
 from calibrant.types import Outputs, Prediction
 
@@ -41,6 +43,8 @@ SCORES = (
     *("two-layer-mahalanobis", "knn"),
 )
 LEVELS = [(alpha, rho) for alpha in (0.01, 0.03, 0.05, 0.1) for rho in (0.1, 1.0)]
+POWERS = (0.5, 1.0)
+"""Of a temperature that grows with the distance d from the nearest class: T·max(1, d/median)^power."""
 DEV = (40, 200)
 NEEDS = frozenset({"features", "middle", "layers", "head"})
 
@@ -67,10 +71,16 @@ def probed(outputs: Outputs, weight: np.ndarray, bias: np.ndarray) -> Outputs:
     )
 
 
+def growing(outputs: Outputs, distance: np.ndarray, power: float) -> Outputs:
+    """Logits divided by max(1, distance)^power."""
+    return Outputs(outputs.logits / (np.maximum(1, distance) ** power)[:, None])
+
+
 def figures(familiar: Prediction, near: np.ndarray, far: np.ndarray) -> dict:
     found = {part: measure(familiar, Prediction(p)) for part, p in (("near", near), ("far", far))}
     mistakes = found["near"]["misclassification"]["nbaucc_0.5"]
-    return {"ece": found["near"]["ece"], "mistakes": mistakes} | {
+    said = {"nll": found["near"]["nll"], "ece": found["near"]["ece"], "mistakes": mistakes}
+    return said | {
         f"{part} {what}": of["ood"][what] for part, of in found.items() for what in ("nbaucc_0.5", "auroc")
     }
 
@@ -100,6 +110,19 @@ def one_draw(outputs: Outputs, labels: np.ndarray, elsewhere: Outputs, rng: np.r
                 a = np.minimum(1, (r[part] + rho) / (alpha * (n + 1)))[:, None]
                 p[part] = a * q[part] + (1 - a) / len(ids)
             levels[f"{alpha}, {rho}"] = figures(Prediction(p["inside"], y[asked]), p["near"], p["far"])
+        mahalanobis = Mahalanobis().fit(whole[train], y[train])
+        median = np.sqrt(np.median(mahalanobis(whole[dev[:n]])))
+        for power in POWERS:
+            z = {
+                what: growing(each, np.sqrt(mahalanobis(each)) / median, power)
+                for what, each in {**parts, "dev": whole[dev[:n]]}.items()
+            }
+            temperature = Temperature().fit(z["dev"], y[dev[:n]])
+            p = {}
+            for part in parts:
+                a = np.minimum(1, (r[part] + RHO) / (familiarity.alpha * (n + 1)))[:, None]
+                p[part] = a * temperature.probabilities(z[part]) + (1 - a) / len(ids)
+            levels[f"power {power:g}"] = figures(Prediction(p["inside"], y[asked]), p["near"], p["far"])
         found[f"dev={n}"] = levels
     fitted = {name: scores()[name]().fit(whole[train], y[train]) for name in SCORES}
     s = {part: {name: score(each) for name, score in fitted.items()} for part, each in parts.items()}
@@ -125,9 +148,9 @@ def table() -> None:
         found = [[100 * value for value, _ in one["scores"][score].values()] for one in made.values()]
         print(f"| {score} |", " | ".join(f"{near:.1f} / {far:.1f}" for near, far in found), "|")
     for n in DEV:
-        head = f"| {n} dev texts: ECE, mistakes, near (AUROC), far (AUROC) |"
+        head = f"| {n} dev texts: NLL, ECE, mistakes, near (AUROC), far (AUROC) |"
         print(f"\n{head}", " | ".join(made), "|\n|---|" + "---|" * len(made))
-        for level in ("none", *(f"{alpha}, {rho}" for alpha, rho in LEVELS)):
+        for level in next(iter(made.values()))[f"dev={n}"]:
             found = [one[f"dev={n}"][level] for one in made.values()]
             print(f"| {level} |", " | ".join(map(told, found)), "|")
 
@@ -135,7 +158,7 @@ def table() -> None:
 def told(of: dict) -> str:
     f = {what: 100 * value for what, (value, _) in of.items()}
     ood = [f"{f[f'{part} nbaucc_0.5']:.0f} ({f[f'{part} auroc']:.1f})" for part in ("near", "far")]
-    return f"{f['ece']:.1f}, {f['mistakes']:.0f}, {', '.join(ood)}"
+    return f"{f['nll'] / 100:.3f}, {f['ece']:.1f}, {f['mistakes']:.0f}, {', '.join(ood)}"
 
 
 def main() -> None:
