@@ -51,7 +51,7 @@ clean:
 bench: .venv/.installed
 	$(BIN)/python benchmarks/run.py
 
-# The fast tests with the oldest and the newest versions; half an hour, and some 20 GB under ~/.cache/calibrant-matrix.
+# The fast tests with the oldest and the newest versions; about 40 minutes, and some 20 GB under ~/.cache/calibrant-matrix.
 matrix: .venv/.installed
 	$(BIN)/python benchmarks/matrix.py
 

@@ -54,7 +54,8 @@ With one seed the interval is for the choice of texts alone.
 
 - T: with a temperature. T+F: with temperature and familiarity.
 - Plain training (`bert`) with T is the paper's temperature scaling. With T+F it is calibrant's default, but
-  with 4 epochs instead of 8.
+  with 4 epochs instead of 8, and with the best of them kept. (The preset keeps a point between the start and
+  the last of them since then, so its command measures these cells anew.)
 - **Bold**: better than every other row by more than chance.
 - NBAUCC [rewards doubt](metrics.md#nbaucc), as the row `constant` shows. So no row is bold there whose
   confidence is more than {100 * DOUBT:.0f} points below its accuracy.

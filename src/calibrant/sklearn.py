@@ -40,7 +40,7 @@ class CalibrantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes_: the labels, sorted, as ``y`` had them.
         classifier_: the ``calibrant.Classifier``, which also tells familiarity and when to abstain.
 
-    One text in five is held out of training, for the choice of the epoch and for the calibrator.
+    One text in five is held out of training, for the choice of the weights and for the calibrator.
     """
 
     def __init__(

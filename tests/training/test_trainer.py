@@ -30,6 +30,7 @@ from calibrant.errors import Diverged
 from calibrant.fitting.calibrating import fit_calibrator
 from calibrant.models import fast
 from calibrant.objectives import CrossEntropy, ManifoldSmoothing
+from calibrant.runs.card import settings_in_words
 from calibrant.runs.texts import load_splits
 from calibrant.tasks.evaluate import evaluate
 from calibrant.tasks.train import train
@@ -626,6 +627,7 @@ def test_a_linear_probe_trains_nothing(csv_file, model_dir, tmp_path, monkeypatc
     p = classifier.prediction(dev)
     assert (p.predicted == p.labels).mean() == run.training.dev_accuracy
     assert run.training.dev_accuracy > 0.6  # a guess: 0.33
+    assert "kept" not in settings_in_words("linear-probe", run.record)  # nothing was chosen
     assert train(config, out=tmp_path / "run").record == run.record
 
 

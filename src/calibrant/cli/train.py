@@ -58,8 +58,9 @@ def train(
     keep: Annotated[
         str | None,
         typer.Option(
-            help="What is best on dev: the epoch in accuracy or refinement, or, by the latter, the "
-            "interpolation of start and end [the method's]."
+            help="Which weights are kept, by dev: interpolation (the best point between start and end), "
+            "refinement (the epoch with the best NLL after a temperature) or accuracy (the most accurate "
+            "epoch) [the method's]."
         ),
     ] = None,
     patience: Annotated[

@@ -191,7 +191,8 @@ def settings_in_words(method: str, record: Record) -> dict[str, str]:
     if (weights := config.class_weights) is not None:
         told["class weights"] = weights if isinstance(weights, str) else _pairs(weights)
     if training is not None:
-        told["kept"] = f"{training.kept}, by {asked.keep} on dev"
+        if not asked.frozen:
+            told["kept"] = f"{training.kept}, by {asked.keep} on dev"
         told["training time"] = f"{training.seconds:,.0f} s"
     calibrator = record.calibrator
     told["calibrator"] = (

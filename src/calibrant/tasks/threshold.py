@@ -75,8 +75,9 @@ def threshold(
     texts that pass it. The two samples are independent, so each promise holds with its confidence. Where a
     threshold can be proved is guessed from a pilot: the run's own dev texts.
 
-    On the run's own dev texts a third is the pilot. They chose the best of several epochs, so the error that
-    the promise allows is shared among these: it then holds for each, and so for the chosen one.
+    On the run's own dev texts a third is the pilot. They chose the best of several models (epochs, or points
+    between the start and the end), so the error that the promise allows is shared among these: it then holds
+    for each, and so for the chosen one.
 
     Args:
         run: its folder.
@@ -259,7 +260,7 @@ def _pilot_texts(run: store.Run, texts: Texts) -> Texts | None:
     if shared > SHARED * len(texts):
         raise UserError(
             f"{shared} of the {len(texts)} texts ({texts.source}) are the run's own dev texts, which chose "
-            "its epoch and fitted its calibrator; leave these out, or leave --dev out to learn on "
+            "its weights and fitted its calibrator; leave these out, or leave --dev out to learn on "
             "the run's own."
         )
     chosen = np.random.default_rng(0).permutation(len(own))[:LARGEST_PILOT]
