@@ -1,5 +1,5 @@
-"""How familiarity's score and level are chosen, and what more doubt about distant text would bring: by leaving
-classes out of training sets.
+"""How familiarity's score and level are chosen, and what more doubt about distant text would bring: by
+leaving classes out of training sets.
 
     CALIBRANT_DATA=… OMP_NUM_THREADS=1 python benchmarks/left_out.py
     python benchmarks/left_out.py --table

@@ -41,9 +41,9 @@ from recipe import split
 
 OUT = Path(__file__).parents[1] / "results" / "lora"
 VARIANTS = {
-    "all": {},
-    "lora-8": {"lora": 8},
-    "lora-8-smoothing": {"lora": 8, "objective": {"name": "manifold-smoothing"}},
+    "all": {"keep": "refinement"},
+    "lora-8": {"keep": "refinement", "lora": 8},
+    "lora-8-smoothing": {"keep": "refinement", "lora": 8, "objective": {"name": "manifold-smoothing"}},
 }
 MB = 1e6
 STEPS = 6

@@ -150,6 +150,9 @@ def test_a_folder_keeps_a_run(estimator, tmp_path):
     folder = tmp_path / "kept"
     estimator.set_params(folder=folder).fit(X, Y)
     opened = calibrant.load(folder / "run")
+    assert opened.run.config.seed == estimator.random_state
+    again = clone(estimator).set_params(folder=tmp_path / "unseeded", random_state=None).fit(X, Y)
+    assert again.classifier_.run.config.seed == 0  # an interrupted fit goes on
     np.testing.assert_array_equal(opened.predict_proba(NEW), estimator.predict_proba(NEW))
     written = (folder / "run" / "calibrant.json").stat().st_mtime_ns
     estimator.fit(X, Y)  # finds it there

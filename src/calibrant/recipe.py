@@ -11,6 +11,7 @@ from calibrant.config import RunConfig
 from calibrant.errors import UserError
 from calibrant.inference import Inference, inferences
 from calibrant.methods import METHODS, NO_CALIBRATOR, Method, named
+from calibrant.models.pretrained import TEXTCNN
 from calibrant.objectives import Objective, objectives
 from calibrant.registry import pick
 
@@ -46,16 +47,42 @@ def read_recipe(config: RunConfig) -> Recipe:
             **own,
         )
     )
-    if method.frozen and method.start != "probe":
-        raise UserError(f"--start {method.start}: an encoder that stays frozen needs the probe as its head.")
-    if method.frozen and config.lora is not None:
-        raise UserError(f"--lora: {method.name} trains the head alone; leave one of them out.")
+    if method.frozen:
+        _check_frozen(config, row, method)
+    if config.model == TEXTCNN:
+        method = _of_textcnn(method, own)
     return Recipe(
         method,
         make("objective", method.objective, objectives(), config.objective),
         make("inference", method.inference, inferences(), config.inference),
         None if method.calibrator is None else new_calibrator(method.calibrator),
     )
+
+
+def _check_frozen(config: RunConfig, row: Method, method: Method) -> None:
+    """Refuse what has no part in a training of the head alone."""
+    if method.start != "probe":
+        raise UserError(f"--start {method.start}: an encoder that stays frozen needs the probe as its head.")
+    if method.objective != row.objective:
+        raise UserError(
+            f"--objective {method.objective}: {row.name} trains the head alone, by {row.objective}; leave "
+            "it out."
+        )
+    if config.lora is not None:
+        raise UserError(f"--lora: {row.name} trains the head alone; leave one of them out.")
+    if config.model == TEXTCNN:
+        raise UserError(
+            f"{row.name} needs a pretrained encoder, and {TEXTCNN} has none; train another --model."
+        )
+
+
+def _of_textcnn(method: Method, own: Mapping[str, Any]) -> Method:
+    """It has learnt nothing that a probe could read, and a head of its own."""
+    only = {"start": "random", "pooling": "native"}
+    for axis, value in only.items():
+        if own.get(axis, value) != value:
+            raise UserError(f"--{axis} {own[axis]}: {TEXTCNN} has {value} only; leave it out.")
+    return replace(method, **only)  # type: ignore[arg-type]
 
 
 def make(kind: str, name: str, entries: Mapping[str, type[T]], settings: dict[str, Any]) -> T:

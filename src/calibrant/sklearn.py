@@ -34,7 +34,7 @@ class CalibrantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings: any other setting of ``RunConfig``, by name.
         folder: where to keep the training texts and the run, which ``calibrant.load(folder + "/run")`` opens
             again. None keeps all in memory, as cross-validation wants it.
-        random_state: the seed of training; an int makes ``fit`` repeatable.
+        random_state: the seed of training; an int makes ``fit`` repeatable. None: 0 with a folder, else any.
 
     Attributes:
         classes_: the labels, sorted, as ``y`` had them.
@@ -98,6 +98,8 @@ class CalibrantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if path.exists() and path.read_text(encoding="utf-8") != rows:
             raise UserError(f"{folder} holds a fit to other texts; give another folder, or remove it.")
         seed = self.random_state
+        if seed is None and self.folder is not None:
+            seed = 0  # so that what was interrupted there goes on
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31 - 1)
         own = ("model", "method", "epochs", "batch_size", "learning_rate", "max_length")

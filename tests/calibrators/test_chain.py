@@ -196,7 +196,15 @@ def test_where_no_part_can_be_fitted_it_is_refused():
         pytest.warns(UserWarning, match="It is left out of familiarity\\+familiarity"),
         pytest.raises(UserError, match="needs 20 dev texts or more, got 5"),
     ):
-        new_calibrator("familiarity+familiarity").fit(DEV[0][:5], DEV[1][:5], TRAIN)
+        Chain((Familiarity(), Familiarity())).fit(DEV[0][:5], DEV[1][:5], TRAIN)
+
+
+def test_a_part_is_named_once():
+    """Its values are stored by its name."""
+    with pytest.raises(
+        UserError, match="'temperature\\+temperature' names temperature 2 times; name it once"
+    ):
+        new_calibrator("temperature+temperature")
 
 
 # in a run

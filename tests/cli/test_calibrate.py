@@ -200,6 +200,10 @@ MISTAKES = {
     "calibrate run --calibrator none --dev dev.csv": (
         "--dev goes with a calibrator; to remove one, leave it out."
     ),
+    "calibrate run --calibrator none --text-column x": "--text-column goes with a calibrator; to remove …",
+    "calibrate run --calibrator temperature+temperature": (
+        "The calibrator 'temperature+temperature' names temperature 2 times; name it once."
+    ),
     "calibrate run --dev no.csv": "No file 'no.csv'; check the path.",
     "calibrate run --dev own.csv": "own.csv: no column 'text'; its columns are body, queue. Name the …",
     "calibrate run --dev nolabel.csv": "nolabel.csv, line 2: empty label in column 'label'; fill it …",

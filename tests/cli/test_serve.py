@@ -29,7 +29,11 @@ $ serve run --max-batch 0
 $ serve run --max-waiting 0
 --max-waiting must be 1 or more, got 0.
 $ serve run --timeout 0
---timeout must be more than 0 seconds, got 0.
+--timeout must be a number of seconds above 0, got 0.
+$ serve run --timeout nan
+--timeout must be a number of seconds above 0, got nan.
+$ serve run --timeout inf
+--timeout must be a number of seconds above 0, got inf.
 $ serve run --port 0 --examples no.csv
 No file 'no.csv'; check the path.
 $ serve run --port 0 --examples own.csv

@@ -252,7 +252,7 @@ def test_the_own_dev_texts_in_disguise(command, here, csv_file):
     csv_file("half.csv", [*zip(own.texts, own.labels, strict=True), *DEV[:150]])
     one_sentence(
         command("threshold", "run", "--risk", 0.2, "--dev", "half.csv"),
-        "40 of the 190 texts (file half.csv) are the run's own dev texts, which chose its epoch and fitted …",
+        "40 of the 190 texts (file half.csv) are the run's own dev texts, which chose its weights …",
     )
 
 
@@ -414,6 +414,8 @@ LEARNING = [
 MISTAKES = {
     "threshold run": "Give either --risk, as in --risk 0.02, or --remove.",
     "threshold run --risk 0.1 --remove": "Give either --risk, as in --risk 0.02, or --remove.",
+    "threshold run --remove --per-class": "--per-class goes with --risk; to take a rule away, leave it out.",
+    "threshold run --remove --text-column x": "--text-column goes with --risk; to take a rule away, leave …",
     "threshold run --risk 0.1 --ood other.csv": "--ood and --ood-rate go together: the unfamiliar …",
     "threshold run --risk 0.1 --ood-rate 0.1": "--ood and --ood-rate go together: the unfamiliar …",
     "threshold run --risk 0.1 --score knn": "--score goes with --ood: it is learnt from unfamiliar text.",

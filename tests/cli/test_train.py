@@ -225,6 +225,12 @@ $ GOOD --quick --method bert
 --quick is the method linear-probe, and --method says bert; leave one out.
 $ GOOD --method linear-probe --start random
 --start random: an encoder that stays frozen needs the probe as its head.
+$ GOOD --method linear-probe --objective manifold-smoothing
+--objective manifold-smoothing: linear-probe trains the head alone, by cross-entropy; leave it out.
+$ GOOD --model textcnn --start probe
+--start probe: textcnn has random only; leave it out.
+$ GOOD --model textcnn --pooling mean
+--pooling mean: textcnn has native only; leave it out.
 $ GOOD --method linear-probe --model textcnn
 linear-probe needs a pretrained encoder, and textcnn has none; train another --model.
 $ GOOD --calibrator temperature+familiarty

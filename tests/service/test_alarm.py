@@ -11,14 +11,15 @@ from calibrant.service.model import Model
 
 def model(n, below=0.05, confidence=None):
     record = SimpleNamespace(calibrator=SimpleNamespace(fitted_on=SimpleNamespace(n=n)))
-    made = SimpleNamespace(unfamiliar_below=below, run=SimpleNamespace(record=record))
+    made = SimpleNamespace(unfamiliar_below=below, run=SimpleNamespace(record=record), digest="a run")
     made.dev_familiarity = lambda: Model.dev_familiarity(made)
     made.dev_confidence = lambda: confidence
     return made
 
 
-def said(values, name="familiarity"):
-    return [SimpleNamespace(decision=SimpleNamespace(**{name: value})) for value in values]
+def said(values, name="familiarity", by="a run"):
+    who = SimpleNamespace(digest=by)
+    return [SimpleNamespace(decision=SimpleNamespace(**{name: value}), model=who) for value in values]
 
 
 def familiarities(dev, new):
@@ -61,6 +62,12 @@ def test_without_familiarity_confidence_orders_the_texts():
     alarm = Alarm(model(100, below=None, confidence=rng.uniform(0.7, 1, size=100)))
     alarm.observe(said(rng.uniform(0.2, 0.5, size=50), "confidence"))
     assert alarm.rings == 1
+
+
+def test_what_the_model_before_it_says_is_nothing_to_it():
+    alarm = Alarm(model(100))
+    alarm.observe(said([None] * 50, by="another run"))
+    assert (alarm.p, alarm.rings) == (1, 0)
 
 
 @pytest.mark.parametrize("value", ["p", "rings"])

@@ -1,5 +1,6 @@
 """A run directory that is replaced."""
 
+import csv
 import shutil
 import threading
 import time
@@ -10,6 +11,7 @@ from calibrant.calibrators import Temperature
 from calibrant.classifier import load
 from calibrant.service import reload
 from calibrant.tasks.calibrate import calibrate
+from support.tiny import WORDS, corpus
 
 
 @pytest.fixture
@@ -29,6 +31,12 @@ def wait_for(condition, seconds=60):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def shifted(rows):
+    """The same texts, each with another class's label."""
+    labels = list(WORDS)
+    return [(text, labels[(labels.index(label) + 1) % len(labels)]) for text, label in rows]
 
 
 def test_another_run_takes_over_and_no_request_is_dropped(served, trained):
@@ -77,3 +85,30 @@ def test_half_a_run_leaves_the_old_one_in_its_place(served, caplog):
     time.sleep(0.2)
     assert answers_of(asked).json() == before
     assert caplog.text.count("reload failed") == 1  # told once, tried again and again
+
+
+def test_a_run_that_cannot_be_watched_is_not_taken_and_the_next_one_is(served, trained, caplog):
+    run, asked = served
+    before = answers_of(asked).json()
+    shutil.copytree(trained, run.with_name("next"))
+    (run.with_name("next") / "dev.safetensors").write_bytes(b"damaged")  # its alarm needs it
+    run.rename(run.with_name("old"))
+    shutil.copytree(run.with_name("next"), run)
+    wait_for(lambda: "reload failed" in caplog.text)
+    assert answers_of(asked).json() == before
+    (run / "dev.safetensors").unlink()
+    other = load(trained).run.digest
+    wait_for(lambda: answers_of(asked).json()["answers"][0]["run"] == other)
+
+
+def test_sets_follow_the_dev_texts_that_they_are_fitted_on(served, tmp_path):
+    run, asked = served
+    body = {"texts": "refund my card", "coverage": 0.9}
+    before = asked.post("/predict", json=body).json()["answers"][0]
+    assert len(before["set"]) < 3
+    hard = tmp_path / "hard.csv"  # every label is wrong, so a set that holds the true one has them all
+    with hard.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("text", "label"), *shifted(corpus(120, 7))])
+    load(run).answer_dev(hard)
+    wait_for(lambda: len(asked.post("/predict", json=body).json()["answers"][0]["set"]) == 3)
+    assert answers_of(asked).json()["answers"][0]["run"] == before["run"]

@@ -5,7 +5,7 @@ import pytest
 
 from calibrant.inference import MCDropout, SinglePass
 from calibrant.study import estimate
-from calibrant.study.estimate import Times, asking_seconds
+from calibrant.study.estimate import CACHE, Times, asking_seconds
 from calibrant.study.outlook import outlook
 from calibrant.study.plan import request
 from calibrant.study.presets import PRESETS
@@ -25,6 +25,18 @@ def test_each_model_has_step_times_of_its_own(tmp_path, monkeypatch):
         "cross-entropy": pytest.approx(150.0),
         "cross-entropy textcnn": pytest.approx(15.0),
     }
+
+
+def test_times_that_cannot_be_read_are_taken_again(tmp_path, monkeypatch):
+    monkeypatch.delenv("CALIBRANT_DATA", raising=False)
+    measured = []
+    monkeypatch.setattr(estimate, "_measure", lambda *_: measured.append(1) or Times(1.0, 0.0, 160, 40, 180))
+    asked = request("smoke", methods=["bert"], seeds=[0])
+    for damaged in ("{", "[]", '{"key": {"step": 1}}'):
+        (tmp_path / CACHE).write_text(damaged)
+        found = [outlook(tmp_path, [asked])["jobs"] for _ in range(2)]
+        assert found[0] == found[1]
+    assert len(measured) == 3  # what was taken anew is kept
 
 
 def test_models_asked_alike_are_asked_once():

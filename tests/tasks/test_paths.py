@@ -30,6 +30,26 @@ def test_a_config_takes_paths_and_keeps_words(tmp_path, model_dir):
     assert (named.train, named.model) == (str(tmp_path / "a.csv"), str(model_dir))
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"dev": "no.csv"}, "set_method, set_per_class and dev go with coverage; …"),
+        ({"set_method": "aps"}, "set_method, set_per_class and dev go with coverage; …"),
+        ({"set_per_class": True}, "set_method, set_per_class and dev go with coverage; …"),
+        ({"text_column": "body"}, "text_column and pair_column go with a file that has columns; …"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(run_copy, asked, told):
+    with pytest.raises(UserError) as refused:
+        list(calibrant.predict(run_copy, texts=["refund my card"], **asked))
+    assert str(refused.value).startswith(told.removesuffix("…"))
+
+
+def test_a_report_needs_a_run(tmp_path):
+    with pytest.raises(UserError, match="report takes one run or more; name them"):
+        calibrant.report([], out=tmp_path / "page.html")
+
+
 def test_one_string_is_not_a_list_of_texts(run_copy):
     with pytest.raises(UserError, match="a list of texts, not one string"):
         list(calibrant.predict(run_copy, texts="refund my card"))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,9 @@ from scipy.special import softmax
 from calibrant import RunConfig, UserError, load
 from calibrant.calibrators.temperature import Temperature
 from calibrant.errors import Busy, NotWritten
+from calibrant.methods import METHODS
 from calibrant.metrics import accuracy, negative_log_likelihood
+from calibrant.runs.store import Run
 from calibrant.runs.texts import load_splits
 from calibrant.tasks.evaluate import evaluate
 from calibrant.tasks.train import train
@@ -158,6 +161,25 @@ def test_out_of_memory_is_told_in_a_sentence(settings, tmp_path, monkeypatch, er
         UserError if told else RuntimeError, match="--batch-size" if told else "something else"
     ):
         train(RunConfig(**settings), out=tmp_path / "run")
+
+
+def test_a_run_of_an_earlier_default_is_not_taken_for_todays(settings, tmp_path, monkeypatch, caplog):
+    config = RunConfig(**settings | {"method": "calibrant", "calibrator": "none"})
+    then = replace(METHODS["calibrant"], keep="refinement", patience=1)
+    with monkeypatch.context() as earlier:
+        earlier.setitem(METHODS, "calibrant", then)
+        done = train(config, out=tmp_path / "done")
+        earlier.setattr(Run, "keep", must_not_train)
+        with pytest.raises(AssertionError):
+            train(config, out=tmp_path / "begun")
+    caplog.clear()
+    assert train(config, out=tmp_path / "done").record == done.record
+    name = train(config, out=tmp_path / "today").record.method.name
+    moved = f"keep refinement, patience 1, where {name} has keep interpolation, patience 0 today"
+    assert f"done was trained with {moved}; give another --out to train anew." in caplog.text
+    with pytest.raises(UserError) as refused:
+        train(config, out=tmp_path / "begun")
+    assert str(refused.value).endswith(f"begun was begun with {moved}; give another --out or remove it.")
 
 
 # ensembles

@@ -67,7 +67,9 @@ def test_the_best_point_of_the_line_is_kept(config, tmp_path, monkeypatch, value
     say(monkeypatch, *values)
     run = train(config, out=tmp_path / "run")
     assert (run.training.share, run.training.kept) == (share, kept)
-    assert run.training.chosen_from == len(INNER) + 2
+    assert run.record.chosen_from == len(INNER) + 2
+    impatient = run.record.model_copy(update={"method": run.record.method.model_copy(update={"patience": 2})})
+    assert impatient.chosen_from == 1 + 3 * (len(INNER) + 1)  # the line could have ended at any of 3 epochs
     expected, found = between(weights(probe), weights(end), share), weights(run)
     assert found.keys() == expected.keys()
     assert all(torch.equal(found[name], expected[name]) for name in found)

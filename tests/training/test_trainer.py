@@ -603,6 +603,18 @@ def test_killed_after_it_had_stopped_it_trains_no_further(csv_file, model_dir, t
     assert resumed.record.files == train(config, out=tmp_path / "whole").record.files
 
 
+def test_for_a_point_of_the_line_no_epoch_is_kept_as_the_best(csv_file, model_dir, tmp_path, monkeypatch):
+    config, out = recipe(csv_file, model_dir, epochs=5, keep="interpolation"), tmp_path / "run"
+    make_worse(monkeypatch, -3.0, -1.0, -2.0, -2.0, -2.0)  # epoch 1 is the best
+    interrupted(config, out, 45)
+    assert {path.name for path in (out / "checkpoints").iterdir()} == {"checkpoint-30", "checkpoint-40"}
+    (out / "checkpoints" / "checkpoint-40" / "model.safetensors").write_bytes(b"damaged")
+    seen = []
+    make_worse(monkeypatch, *[-2.0] * 6)
+    train(config, out=out, progress=lambda what, done, total: seen.append((what, done)))
+    assert min(done for what, done in seen if what.startswith("train")) > 30
+
+
 # the linear probe alone
 
 
@@ -692,6 +704,7 @@ def test_textcnn_by_the_recipe_starts_at_random(csv_file, model_dir, tmp_path):
     config = recipe(csv_file, model_dir, model="textcnn", epochs=2, learning_rate=1e-3)
     run = train(config, out=tmp_path / "run")
     assert type(load(run.path).models[0]).__name__ == "TextCNNForSequenceClassification"
+    assert (run.record.method.start, run.record.method.pooling) == ("random", "native")
     again = train(recipe(csv_file, model_dir, model=str(run.model_dir), epochs=1), out=tmp_path / "again")
     assert type(load(again.path).models[0]).__name__ == "TextCNNForSequenceClassification"
 

@@ -37,7 +37,11 @@ def calibrators() -> Mapping[str, type[Calibrator]]:
 
 def new_calibrator(name: str) -> Calibrator:
     """An unfitted one; ``a+b`` is b after a."""
-    parts = [pick("calibrator", part, calibrators())() for part in name.split("+")]
+    names = name.split("+")
+    parts = [pick("calibrator", part, calibrators())() for part in names]
+    for part in names:
+        if names.count(part) > 1:  # values are stored by the part's name
+            raise UserError(f"The calibrator {name!r} names {part} {names.count(part)} times; name it once.")
     return parts[0] if len(parts) == 1 else Chain(tuple(parts))
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibrant.cli.options import Dev, Json, LabelColumn, PairColumn, RunFolder, TextColumn
+from calibrant.cli.options import Dev, Json, LabelColumn, PairColumn, RunFolder, TextColumn, belong
 from calibrant.cli.printing import say, say_json
-from calibrant.errors import UserError, visible
+from calibrant.errors import visible
 
 if TYPE_CHECKING:
     from calibrant.runs.record import ThresholdRecord
@@ -30,6 +30,7 @@ def calibrate(
     \b
     Example:  calibrant calibrate runs/tickets --dev dev.csv --calibrator temperature
     """
+    columns = {"text_column": text_column, "label_column": label_column, "pair_column": pair_column}
     from calibrant.cli.console import working
 
     with working() as progress:
@@ -37,8 +38,7 @@ def calibrate(
         from calibrant.tasks import calibrate as task
 
         if calibrator == NO_CALIBRATOR:
-            if dev is not None:
-                raise UserError("--dev goes with a calibrator; to remove one, leave it out.")
+            belong(False, "a calibrator; to remove one, leave it out", dev=dev, **columns)
             rule = task.remove_calibrator(run)
             if json_:
                 result = {"run": str(run), "calibrator": None, "removed_rule": _as_json(rule)}
@@ -51,9 +51,7 @@ def calibrate(
             run,
             calibrator=calibrator,
             dev=dev,
-            text_column=text_column,
-            label_column=label_column,
-            pair_column=pair_column,
+            **columns,
             progress=progress,
         )
     if json_:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli.options import Dev, Json, LabelColumn, PairColumn, RunFolder, TextColumn, there
+from calibrant.cli.options import Dev, Json, LabelColumn, PairColumn, RunFolder, TextColumn, belong, there
 from calibrant.cli.printing import say, say_json
 from calibrant.errors import UserError
 
@@ -44,6 +44,9 @@ def threshold(
     """
     if (risk is None) != remove:
         raise UserError("Give either --risk, as in --risk 0.02, or --remove.")
+    columns = {"text_column": text_column, "label_column": label_column, "pair_column": pair_column}
+    asked = {"dev": dev, "per_class": per_class, "ood": ood, "ood_rate": ood_rate, "score": score}
+    belong(not remove, "--risk; to take a rule away, leave it out", **asked, **columns)
     from calibrant.cli.console import working
 
     with working() as progress:
@@ -65,9 +68,7 @@ def threshold(
             ood=ood,
             ood_rate=ood_rate,
             score=score,
-            text_column=text_column,
-            label_column=label_column,
-            pair_column=pair_column,
+            **columns,
             progress=progress,
         )
     stored, naive = learnt.stored, learnt.naive

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, betabinom, binom
+from scipy.stats import betabinom, binom
 
 Floats = NDArray[np.floating]
 Flags = NDArray[np.bool_]
@@ -148,12 +148,3 @@ def smallest_risk(pilot: Sample, sample: Sample, risk: float, level: float) -> t
         if found is not None:
             return float(risk), found
     return None
-
-
-def risk_bound(wrong: int, answered: int, level: float) -> float:
-    """Clopper and Pearson's upper bound on P(wrong): the r with P(Bin(answered, r) ≤ wrong) = 1 − level.
-
-    >>> round(risk_bound(0, 149, 0.95), 4)
-    0.0199
-    """
-    return 1.0 if wrong == answered else float(beta.ppf(level, wrong + 1, answered - wrong))

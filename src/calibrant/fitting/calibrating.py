@@ -10,7 +10,6 @@ from calibrant.calibrators.base import Labelled
 from calibrant.classifier import Classifier
 from calibrant.data.weights import class_weights
 from calibrant.inference.single import SinglePass
-from calibrant.models.pretrained import TEXTCNN
 from calibrant.models.probe import unseen_logits
 from calibrant.runs.texts import own_train
 from calibrant.types import Outputs, Progress, Texts
@@ -58,8 +57,8 @@ def fit_calibrator(
 def _answers_its_own_texts(classifier: Classifier, dev: Texts) -> bool:
     """Whether its head is the linear probe, untrained since, and these few dev texts are its own."""
     run = classifier.run
-    if run is None or run.config.model == TEXTCNN or classifier.inference != SinglePass():
-        return False  # a TextCNN has no probe
+    if run is None or classifier.inference != SinglePass():
+        return False
     data, untrained = run.record.data, run.training.best_epoch == 0
     own = dev.fingerprint == data.dev.fingerprint
     return run.record.method.start == "probe" and untrained and own and few(data.dev.n, data.train.n)

@@ -112,7 +112,8 @@ def _arguments(job: Job, folder: Path, rate: float, epochs: int, resumed: bool) 
         load_best_model_at_end=method.keep != INTERPOLATION,
         # The start counts as epoch 0; a checkpoint's log has it already.
         eval_on_start=method.keep != "accuracy" and not resumed,
-        metric_for_best_model=CRITERIA[method.keep],
+        # Of a point between start and end no checkpoint is the best one, nor need any be kept for it.
+        metric_for_best_model=None if method.keep == INTERPOLATION else CRITERIA[method.keep],
         greater_is_better=True,
         dataloader_pin_memory=False,
         use_cpu=device().type == "cpu",  # else several processes without a GPU are not told of each other

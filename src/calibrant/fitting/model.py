@@ -7,7 +7,6 @@ from calibrant.fitting.job import Job
 from calibrant.fitting.probe import fit_head, keep_probe
 from calibrant.fitting.said import Said
 from calibrant.fitting.start import load_start
-from calibrant.models.pretrained import TEXTCNN
 from calibrant.runs.store import Run
 from calibrant.training import Watch
 
@@ -19,7 +18,7 @@ def fit_model(run: Run, job: Job) -> tuple[Run, Said]:
     start = processes.one_first(lambda: load_start(job))
     watch = Watch(job.progress, job.label)  # loading is no part of the training's time
     texts, said = start.encoded(job.splits, job.config.max_length), Said()
-    if method.start == "probe" and job.config.model != TEXTCNN:  # that one has learnt nothing before
+    if method.start == "probe":
         said = fit_head(job, start, texts)
     if method.frozen:
         return keep_probe(run, job, start, texts, said, watch), said

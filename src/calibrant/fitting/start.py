@@ -15,7 +15,7 @@ from calibrant.data.weights import class_weights
 from calibrant.errors import UserError
 from calibrant.fitting.job import Job
 from calibrant.models.lora import check_peft_installed, with_lora
-from calibrant.models.pretrained import TEXTCNN, load_classifier
+from calibrant.models.pretrained import load_classifier
 from calibrant.types import Splits, Texts
 
 logger = logging.getLogger(__name__)
@@ -66,10 +66,6 @@ def load_start(job: Job) -> Start:
     weights = None
     if config.class_weights is not None:
         weights = class_weights(config.class_weights, splits.train.labels or (), splits.label_names)
-    if method.frozen and config.model == TEXTCNN:
-        raise UserError(
-            f"{method.name} needs a pretrained encoder, and {TEXTCNN} has none; train another --model."
-        )
     set_seed(config.seed)
     model, tokenizer = load_classifier(
         config.model, splits.label_names, config.layers, splits.train.texts, method.pooling

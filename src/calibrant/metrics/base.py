@@ -137,3 +137,13 @@ def _in_unit_interval(name: str, values: Floats, hint: str) -> Floats:
     if low < -ROUNDING or high > 1 + ROUNDING:
         raise UserError(f"{name} must lie in [0, 1], got values in [{low:.4g}, {high:.4g}]; {hint}.")
     return values if low >= 0 and high <= 1 else np.clip(values, 0, 1)
+
+
+def unfamiliar_among_all(test: Floats, ood: Floats) -> tuple[Floats, Flags]:
+    """The confidences (or scores) of all texts, and which of them are to be found.
+
+    >>> unfamiliar_among_all(np.array([0.9, 0.8]), np.array([0.3]))
+    (array([0.9, 0.8, 0.3]), array([False, False,  True]))
+    """
+    both = np.concatenate([test, ood])
+    return both, np.arange(len(both)) >= len(test)

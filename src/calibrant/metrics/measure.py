@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import UserError
 from calibrant.metrics import metrics
-from calibrant.metrics.base import check_classification, check_probabilities
+from calibrant.metrics.base import check_classification, check_probabilities, unfamiliar_among_all
 from calibrant.types import Prediction
 
 
@@ -47,9 +47,7 @@ def measure(test: Prediction, ood: Prediction | None = None) -> dict[str, Any]:
     numbers["mean_confidence_ood"] = None
     if ood is not None:
         check_probabilities(ood.probabilities)
-        confidence = np.concatenate([test.confidence, ood.confidence])
-        unfamiliar = np.arange(len(confidence)) >= len(test)
-        numbers["ood"] = _detection(confidence, unfamiliar)
+        numbers["ood"] = _detection(*unfamiliar_among_all(test.confidence, ood.confidence))
         numbers["n_ood"] = len(ood)
         numbers["mean_confidence_ood"] = _mean(ood.confidence)
     if test.answered is not None:
@@ -78,8 +76,7 @@ def measure_scores(
     for name, score in test.items():
         ranked[name] = {"misclassification": _ranking(score, wrong), "ood": None}
         if ood is not None:
-            both = np.concatenate([score, ood[name]])
-            ranked[name]["ood"] = _ranking(both, np.arange(len(both)) >= len(score))
+            ranked[name]["ood"] = _ranking(*unfamiliar_among_all(score, ood[name]))
     return ranked
 
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from calibrant._system.atomic import check_folder, write_bytes
 from calibrant.metrics import risk_coverage
+from calibrant.metrics.base import unfamiliar_among_all
 from calibrant.pages.comparison import shown
 from calibrant.pages.curves import bin_counts, f1_lines, overlaid_shares, risk_coverage_lines
 from calibrant.pages.entry import Entry
@@ -210,10 +211,7 @@ def _risk_coverage(entries: Sequence[Entry]) -> Drawn:
 def _f1(entries: Sequence[Entry]) -> list[Drawn]:
     mistakes = {entry.name: (entry.test.confidence, ~entry.test.correct) for entry in entries}
     strange = {
-        entry.name: (
-            np.concatenate([entry.test.confidence, entry.ood.confidence]),
-            np.arange(len(entry.test) + len(entry.ood)) >= len(entry.test),
-        )
+        entry.name: unfamiliar_among_all(entry.test.confidence, entry.ood.confidence)
         for entry in entries
         if entry.ood is not None
     }

@@ -1,5 +1,6 @@
 """Where a run begins: one process at a time trains in a run directory."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from calibrant.runs.record import DataRecord, MethodRecord, Record
 from calibrant.runs.store import Run
 from calibrant.types import Splits
 
+logger = logging.getLogger(__name__)
 PACKAGES = ("calibrant", "torch", "transformers", "tokenizers", "numpy")
 
 
@@ -58,10 +60,15 @@ def begin(
     with for_training(path):
         if (path / FILE).exists():
             run = Run(path, records.read(path))
-            if run.record.fingerprint == fingerprint:
+            same, moved = run.record.fingerprint == fingerprint, _moved(run.record.method, method)
+            if same and (run.complete or not moved):
+                if moved:
+                    logger.warning("%s was trained with %s; give another --out to train anew.", path, moved)
                 return run
             # One whose training never began (a mistyped --model, say) holds nothing, and gives way.
             if run.complete or run.trained or any(run.checkpoints.glob("checkpoint-*")):
+                if same:
+                    raise UserError(f"{path} was begun with {moved}; give another --out or remove it.")
                 raise UserError(
                     f"{path} holds another run ({run.record.method.name}, {run.record.status}), with other "
                     "settings or data; give another --out or remove it."
@@ -82,6 +89,14 @@ def begin(
         )
         record.write(path)
         return Run(path, record)
+
+
+def _moved(then: MethodRecord, now: MethodRecord) -> str:
+    """What the settings meant to an earlier calibrant, where that was something else."""
+    axes = MethodRecord.model_fields.keys() - {"name"}
+    parts = sorted(axis for axis in axes if getattr(then, axis) != getattr(now, axis))
+    had, has = (", ".join(f"{axis} {getattr(each, axis)}" for axis in parts) for each in (then, now))
+    return f"{had}, where {now.name} has {has} today" if parts else ""
 
 
 def check_shared(run: Run, splits: Splits) -> None:

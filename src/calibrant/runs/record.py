@@ -150,12 +150,6 @@ class TrainingRecord(_Part):
             return epoch
         return f"point {self.share:.0%} of the way from the start to {epoch}"
 
-    @property
-    def chosen_from(self) -> int:
-        """How many models dev chose that from."""
-        measured = [entry for entry in self.history if any(key.startswith("eval_") for key in entry)]
-        return len([entry for entry in measured if "share" in entry] or measured)
-
 
 class Record(_Part):
     """All of it."""
@@ -187,6 +181,20 @@ class Record(_Part):
         The weights come in by the digests of their files, against which a run is checked when it is loaded.
         """
         return digest([self.files, self.members or None, self.inference])
+
+    @property
+    def chosen_from(self) -> int:
+        """How many models dev could have kept.
+
+        They are the epochs that were measured, or the points of the line. With patience dev also said after
+        which of E epochs training ended: each of them could be the last epoch, or the line's end.
+        """
+        assert self.training is not None
+        measured = [e for e in self.training.history if any(key.startswith("eval_") for key in e)]
+        points = [entry for entry in measured if "share" in entry]
+        if not self.method.patience:
+            return max(1, len(points or measured))
+        return 1 + self.config.epochs * (len(points) - 1 if points else 1)
 
     @property
     def answering(self) -> str:

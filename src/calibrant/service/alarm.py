@@ -20,6 +20,7 @@ class Alarm:
     """Of the texts that one model answers."""
 
     def __init__(self, model: Model) -> None:
+        self._model = model
         self._by_familiarity = model.unfamiliar_below is not None
         self._then = model.dev_familiarity() if self._by_familiarity else model.dev_confidence()
         self._counts = None if self._then is None else count(np.array([], dtype=int), len(self._then))
@@ -27,12 +28,11 @@ class Alarm:
         self._most = 0.0  # log E, at its highest
 
     def observe(self, said: Iterable[Said]) -> None:
-        """Take note of what was answered."""
-        if self._then is None or self._counts is None:
+        """Take note of what this model answered; the one before it may still be at a batch."""
+        own = [each.decision for each in said if each.model.digest == self._model.digest]
+        if self._then is None or self._counts is None or not own:
             return
-        now = [
-            each.decision.familiarity if self._by_familiarity else each.decision.confidence for each in said
-        ]
+        now = [each.familiarity if self._by_familiarity else each.confidence for each in own]
         n = len(self._then)
         groups = place(self._then, np.array(now, dtype=float), seed=next(self._seeds))
         self._counts = self._counts + count(groups, n)

@@ -89,12 +89,13 @@ class Metrics:
             self._alarm.observe(said)
 
     def loaded(self, model: Model) -> None:
-        """Another model answers from now on."""
+        """Another model answers from now on; of one that cannot be watched nothing is taken over."""
+        alarm = Alarm(model)
         if self._alarm is not None:
             self._reloads.labels("loaded").inc()
         self._run.clear()
         self._run.labels(model.digest, model.run.name).set(1)
-        self._alarm = Alarm(model)
+        self._alarm = alarm
 
     def reload_failed(self) -> None:
         """A replaced run could not be loaded."""

@@ -5,12 +5,12 @@
 
 s₁ is a plain step and p the prediction of one text, both timed for each dataset and model, and c what a
 step of the objective costs beside a plain one (``methods.METHODS``). Cells that ask the same model in the
-same way ask it once. Training may stop before the last epoch, and the linear probe is fitted once for each
-dataset: neither is counted. On a CPU what is timed is its work, over the number of threads: the estimate is
-of a machine that does nothing else, however busy it is just now.
+same way ask it once. Not counted: the linear probe, fitted once for each dataset, what dev says of the start
+and of the points between it and the end, and that training may stop before the last epoch. On a CPU what is
+timed is its work, over the number of threads: the estimate is of a machine that does nothing else, however
+busy it is just now.
 """
 
-import json
 import platform
 import random
 import statistics
@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 
 from calibrant._system.atomic import write_json
 from calibrant._system.device import device, machine, work_seconds
@@ -79,7 +80,10 @@ def measured_times(
 ) -> dict[tuple[str | None, str], Times]:
     """By ``place``; what was timed before on this machine is taken from the study's folder."""
     path = study / CACHE
-    cache = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    try:
+        cache = TypeAdapter(dict[str, Times]).validate_json(path.read_bytes())
+    except (OSError, ValidationError):  # it is timed again
+        cache = {}
     here = f"{platform.node()}, {machine()}"
     found = {}
     for where, config in {place(t): t.config for t in trainings}.items():  # the last: not of a search
@@ -87,10 +91,10 @@ def measured_times(
         plain = config.model_copy(update=changes)
         key = plain.fingerprint(machine=here, max_test_samples=max_test_samples)
         if key not in cache:
-            cache[key] = asdict(_measure(plain, max_test_samples, progress))
+            cache[key] = _measure(plain, max_test_samples, progress)
             study.mkdir(parents=True, exist_ok=True)
-            write_json(path, cache)
-        found[where] = Times(**cache[key])
+            write_json(path, {name: asdict(times) for name, times in cache.items()})
+        found[where] = cache[key]
     return found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import norm
 
 from calibrant.metrics import auroc, fpr95, nbaucc, reliability
-from calibrant.metrics.base import Floats
+from calibrant.metrics.base import Floats, unfamiliar_among_all
 from calibrant.metrics.bootstrap import DRAWS, MOST, Interval, Noise
 from calibrant.metrics.bootstrap import Key as Name
 from calibrant.metrics.risk_coverage import risk_by_coverage
@@ -37,8 +37,7 @@ def numbers(said: Confidences) -> dict[Name, float]:
     }
     detections = {"misclassification": (said.test, wrong)}
     if len(said.ood):
-        both = np.concatenate([said.test, said.ood])
-        detections["ood"] = (both, np.arange(len(both)) >= len(said.test))
+        detections["ood"] = unfamiliar_among_all(said.test, said.ood)
     for group, (confidence, positive) in detections.items():
         for name, function in (("nbaucc_0.5", nbaucc), ("auroc", auroc), ("fpr95", fpr95)):
             found[group, name] = function(confidence, positive)

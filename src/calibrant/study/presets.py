@@ -141,7 +141,7 @@ LAPTOP = Preset(
     searched_on={"20ng": "20ng-15", "yahoo": "yahoo-8"},
     search={"epochs": 2, "max_length": 64},
     search_share=5,
-    textcnn={"learning_rate": 1e-3, "epochs": 10},
+    textcnn={"learning_rate": 1e-3, "epochs": 10, "start": None, "pooling": None, "keep": "refinement"},
     max_test_samples=8000,  # all of 20ng; of Yahoo! titles enough for an interval of one point
 )
 

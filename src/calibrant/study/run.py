@@ -81,9 +81,11 @@ def run_programme(
                 logger.warning("%s", error)
                 failures[number] = error
             else:
-                before = outcomes[number]
+                before = outcomes[number]  # what was elsewhere then is among the jobs of this round again
                 outcomes[number] = replace(
-                    done, measured=before.measured + done.measured, jobs=before.jobs + done.jobs
+                    done,
+                    measured=before.measured + done.measured,
+                    jobs=before.jobs - before.elsewhere + done.jobs,
                 )
         left = [number for number in left if number not in failures and outcomes[number].elsewhere]
         if left:

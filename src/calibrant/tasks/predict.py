@@ -66,9 +66,10 @@ def predict(
     """
     if sum(source is not None for source in (texts, file, stream)) != 1:
         raise UserError("predict takes texts, a file with texts or a stream of lines; give one of them.")
+    if file is None and (text_column is not None or pair_column is not None):
+        raise UserError("text_column and pair_column go with a file that has columns; leave them out.")
     check_list(texts)
-    if coverage is not None:
-        check_request(coverage, set_method)
+    _check_sets(coverage, set_method, set_per_class, dev)
     classifier = load(run)
     if file is not None:
         texts = _texts_of(classifier, read_table(file), file, text_column, pair_column)
@@ -116,8 +117,7 @@ def predict_file(
     Returns:
         How many texts there were, and how many of them were blank or abstained on.
     """
-    if coverage is not None:
-        check_request(coverage, set_method)
+    _check_sets(coverage, set_method, set_per_class, dev)
     kind = format_of(out, kind)
     check_folder(out.parent, "the file with the answers")
     if out.exists() and Path(file).exists() and out.samefile(file):
@@ -184,8 +184,7 @@ def predict_corpus(
     Returns:
         What all parts come to; it is in ``manifest.json``, too, which ``monitor`` reads.
     """
-    if coverage is not None:
-        check_request(coverage, set_method)
+    _check_sets(coverage, set_method, set_per_class, dev)
     return answer_corpus(
         run,
         files,
@@ -199,6 +198,15 @@ def predict_corpus(
         dev=dev,
         progress=silent if progress is None else progress,
     )
+
+
+def _check_sets(coverage: float | None, method: str, per_class: bool, dev: Path | str | None) -> None:
+    if coverage is not None:
+        check_request(coverage, method)
+    elif method != "lac" or per_class or dev is not None:
+        raise UserError(
+            "set_method, set_per_class and dev go with coverage; add, for instance, coverage=0.9."
+        )
 
 
 def _texts_of(

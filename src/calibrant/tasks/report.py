@@ -37,6 +37,8 @@ def report(
         if names.count(name) > 1:
             raise UserError(f"{name} is named twice; name each run once.")
         store.load(name)  # before long work: all of them are runs
+    if not names:
+        raise UserError("report takes one run or more; name them.")
     measured: list[Evaluated] = []
     for name in names:
         one = evaluate(

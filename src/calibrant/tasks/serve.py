@@ -1,5 +1,6 @@
 """``calibrant serve``: a run behind HTTP, with a page for people and metrics for Prometheus."""
 
+import math
 from pathlib import Path
 
 from calibrant.errors import UserError
@@ -46,8 +47,8 @@ def serve(
         raise UserError(f"--max-batch must be 1 or more, got {max_batch}.")
     if max_waiting < 1:
         raise UserError(f"--max-waiting must be 1 or more, got {max_waiting}.")
-    if timeout <= 0:
-        raise UserError(f"--timeout must be more than 0 seconds, got {timeout:g}.")
+    if not 0 < timeout < math.inf:
+        raise UserError(f"--timeout must be a number of seconds above 0, got {timeout:g}.")
     if threshold is not None and not 0 <= threshold <= 1:
         raise UserError(f"--threshold must lie in [0, 1], got {threshold:g}.")
     if token is not None and (not token.isascii() or not token.strip() or token != token.strip()):

@@ -272,7 +272,7 @@ def _chosen_from(run: store.Run) -> int:
     """How many models dev chose from: epochs or points between them, and in an ensemble all combinations."""
     members = range(2, 2 + len(run.record.members))
     runs = [run, *(store.load(run.member(number)) for number in members)]
-    return math.prod(max(1, one.training.chosen_from) for one in runs)
+    return math.prod(one.record.chosen_from for one in runs)
 
 
 def _per_class(

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from calibrant.methods import METHODS
 from calibrant.metrics import f1_curve, thresholds
-from calibrant.metrics.base import Flags, Floats
+from calibrant.metrics.base import Flags, Floats, unfamiliar_among_all
 from calibrant.pages.plots import FAINT, GAP, INK, dress
 from calibrant.study.cells import Confidences
 from calibrant.study.figures.base import DatasetCells, Drawing, FigureOfCells, mean_and_deviation
@@ -67,8 +66,7 @@ def misclassified(confidences: Confidences) -> tuple[Floats, Flags]:
 
 def unfamiliar(confidences: Confidences) -> tuple[Floats, Flags]:
     """Confidence, and which texts are to be found: the unfamiliar among all."""
-    both = np.concatenate([confidences.test, confidences.ood])
-    return both, np.arange(len(both)) >= len(confidences.test)
+    return unfamiliar_among_all(confidences.test, confidences.ood)
 
 
 def _line(axes: Axes, name: str, curves: list[Floats]) -> None:
