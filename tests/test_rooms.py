@@ -30,7 +30,7 @@ ROOMS = {
     "scores": BASE,
     "metrics": BASE,
     "decide": BASE | NUMBERS,
-    "recipe": BASE | {"config", "methods", "objectives", "inference", "calibrators"},
+    "recipe": BASE | {"config", "methods", "models", "objectives", "inference", "calibrators"},
     "training": BASE | {"_system", "models", "objectives", "calibrators", "metrics"},
     "runs": BASE | {"_system", "config", "methods", "data", "calibrators", "scores"},
     "classifier": BASE | NUMBERS | {"_system", "data", "models", "inference", "decide", "runs"},
