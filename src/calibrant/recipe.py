@@ -78,11 +78,12 @@ def _check_frozen(config: RunConfig, row: Method, method: Method) -> None:
 
 def _of_textcnn(method: Method, own: Mapping[str, Any]) -> Method:
     """It has learnt nothing that a probe could read, and a head of its own."""
-    only = {"start": "random", "pooling": "native"}
-    for axis, value in only.items():
-        if own.get(axis, value) != value:
-            raise UserError(f"--{axis} {own[axis]}: {TEXTCNN} has {value} only; leave it out.")
-    return replace(method, **only)  # type: ignore[arg-type]
+    alone = replace(method, start="random", pooling="native")
+    for axis in ("start", "pooling"):
+        has = getattr(alone, axis)
+        if own.get(axis, has) != has:
+            raise UserError(f"--{axis} {own[axis]}: {TEXTCNN} has {has} only; leave it out.")
+    return alone
 
 
 def make(kind: str, name: str, entries: Mapping[str, type[T]], settings: dict[str, Any]) -> T:
